@@ -4,9 +4,11 @@ use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, onnx};
 
-use crate::common::proto::{Sketch, graph_attribute, int64, set_dim, symbol, value};
+use crate::common::proto::{
+    Sketch, dim, graph_attribute, int64, ints, set_dim, string, symbol, tensor, value,
+};
 
-use ElementType::{BFloat16, Bool, Float, Int64};
+use ElementType::{BFloat16, Bool, Float, Int8, Int32, Int64, Uint8};
 
 #[test]
 fn dimensions_beyond_tract_are_refused() {
@@ -199,4 +201,138 @@ fn a_slice_of_a_slice_that_takes_nothing_takes_nothing() {
     let x = Tensor::zero::<f32>(&[2]).expect("a tensor");
     let error = sketch.run(vec![x]).expect_err("a slice that ends before its start");
     assert!(format!("{error:#}").contains("Slice"), "{error:#}");
+}
+
+/// Adds a node that makes `y` of `x` and constants.
+type Product = fn(Sketch) -> Sketch;
+
+/// The products of each of two matrices of constants by a batch, by each operator that has batches.
+fn products_by_two(ty: ElementType, product: Product) -> Sketch {
+    let numbers: Vec<f32> = (0..24).map(|place| (place % 7) as f32).collect();
+    let constants = |name: &str, of, dims: [i64; 3]| tract_onnx::pb::TensorProto {
+        dims: dims.into(),
+        ..tensor(name, of, &numbers)
+    };
+    let sketch = Sketch::new()
+        .input("x", ty, &[1, 5, 3])
+        .initializer(constants("w", if ty == Uint8 { Int8 } else { ty }, [2, 3, 4]))
+        .initializer(constants("left", ty, [2, 4, 3]))
+        .initializer(tensor("scale", Float, &[0.5]))
+        .initializer(tensor("zero", Uint8, &[3.]))
+        .initializer(tensor("none", Int8, &[0.]));
+    product(sketch)
+}
+
+/// tract makes as many products as the open batch has, and drops the others.
+#[test]
+fn an_open_batch_of_one_is_multiplied_by_each_of_the_other() {
+    let products: [(ElementType, ElementType, Product); 6] = [
+        (Float, Float, |sketch| sketch.node("MatMul", &["x", "w"], &["y"], vec![])),
+        (Float, Float, |sketch| {
+            let sketch = sketch.node("Transpose", &["x"], &["t"], vec![ints("perm", &[0, 2, 1])]);
+            sketch.node("MatMul", &["left", "t"], &["y"], vec![])
+        }),
+        (Float, Float, |sketch| {
+            sketch.node("Einsum", &["x", "w"], &["y"], vec![string("equation", "bij,bjk->kbi")])
+        }),
+        (Int64, Int64, |sketch| sketch.node("MatMul", &["x", "w"], &["y"], vec![])),
+        (Uint8, Int32, |sketch| {
+            sketch.node("MatMulInteger", &["x", "w", "zero", "none"], &["y"], vec![])
+        }),
+        (Uint8, Uint8, |sketch| {
+            let inputs = ["x", "scale", "zero", "w", "scale", "none", "scale", "zero"];
+            sketch.node("QLinearMatMul", &inputs, &["y"], vec![])
+        }),
+    ];
+    for (ty, made, product) in products {
+        let run = |is_open: bool, batch: usize| {
+            let mut sketch = products_by_two(ty, product)
+                .node("Unsqueeze", &["y", "axis"], &["wide"], vec![])
+                .initializer(int64("axis", &[1]))
+                .output("wide", made, &[2, 1, 5, 4])
+                .output("y", made, &[2, 5, 4]);
+            let size = if is_open { symbol("B") } else { dim(batch as i64) };
+            set_dim(&mut sketch.0.input[0], 0, size);
+            let model = sketch.load()?;
+            let typed = model.into_typed()?;
+            let x: Vec<i64> = (0..batch * 15).map(|place| place as i64 % 11).collect();
+            let x = Tensor::from_shape(&[batch, 5, 3], &x)?;
+            let x = x.cast_to_dt(typed.input_fact(0)?.datum_type)?.into_owned();
+            let forms = [typed.clone(), typed.clone().into_decluttered()?, typed.into_optimized()?];
+            let made = forms.map(|form| form.into_runnable()?.run(tvec!(x.clone().into_tvalue())));
+            made.into_iter().collect::<TractResult<Vec<_>>>()
+        };
+        for batch in [1, 2] {
+            assert_eq!(run(true, batch).expect("open"), run(false, batch).expect("known"));
+        }
+        run(true, 3).expect_err("a batch of 3 by one of 2");
+    }
+}
+/// Of `Einsum` one term is multiplied by all of the others.
+#[test]
+fn an_open_number_of_terms_is_that_of_the_other_operand() {
+    let run = |operator: &str, inputs: &[&str], attribute: &str, terms: usize| {
+        let attributes =
+            if attribute.is_empty() { vec![] } else { vec![string("equation", attribute)] };
+        let mut sketch = Sketch::new()
+            .input("x", Float, &[5, 3])
+            .input("z", Float, &[3, 2])
+            .initializer(tract_onnx::pb::TensorProto {
+                dims: vec![3, 2],
+                ..tensor("w", Float, &[1., 2., 3., 4., 5., 6.])
+            })
+            .node(operator, inputs, &["y"], attributes)
+            .output("y", Float, &[5, 2]);
+        set_dim(&mut sketch.0.input[0], 1, symbol("K"));
+        set_dim(&mut sketch.0.input[1], 0, symbol("M"));
+        let x = Tensor::from_shape(&[5, terms], &vec![1f32; 5 * terms])?;
+        let z = Tensor::from_shape(&[3, 2], &[1f32, 2., 3., 4., 5., 6.])?;
+        sketch.run(vec![x, z]).map(|mut made| made.remove(0))
+    };
+    let sums = Tensor::from_shape(&[5, 2], &[9f32, 12.].repeat(5)).expect("a shape");
+    for (operator, equation) in [("MatMul", ""), ("Einsum", "ij,jk->ik")] {
+        for other in ["w", "z"] {
+            let run = |terms| run(operator, &["x", other], equation, terms);
+            assert_eq!(run(3).expect("as many"), sums, "{operator} by {other}");
+            for terms in [1, 2, 4, 50] {
+                if terms == 1 && operator == "Einsum" {
+                    assert_eq!(run(1).expect("one term"), sums, "{operator} by {other}");
+                    continue;
+                }
+                let error = format!("{:#}", run(terms).expect_err("other terms"));
+                assert!(error.contains(&format!("node `{operator}_y` ({operator})")), "{error}");
+            }
+        }
+    }
+}
+
+/// The product of elements, and sums of it.
+#[test]
+fn an_einsum_stretches_open_axes() {
+    let numbers = |count: usize| {
+        let numbers: Vec<f32> = (0..count * 15).map(|x| x as f32).collect();
+        Tensor::from_shape(&[count, 5, 3], &numbers).expect("a shape")
+    };
+    for equation in ["bij,bij->bij", "bij,bij->bi", "bij,bij->b", "bij,bij->ij", "bij,bkj->bik"] {
+        for (b, n) in [(1, 2), (2, 1), (2, 2), (1, 1)] {
+            let run = |sizes: [tract_onnx::pb::tensor_shape_proto::Dimension; 2]| {
+                let mut sketch = Sketch::new()
+                    .input("x", Float, &[1, 5, 3])
+                    .input("z", Float, &[1, 5, 3])
+                    .node("Einsum", &["x", "z"], &["p"], vec![string("equation", equation)])
+                    .node("Abs", &["p"], &["y"], vec![])
+                    .output("y", Float, &[9]);
+                for (input, size) in sketch.0.input.iter_mut().zip(sizes) {
+                    set_dim(input, 0, size);
+                }
+                sketch.run(vec![numbers(b), numbers(n)]).expect("a run")
+            };
+            let known = [dim(b as i64), dim(n as i64)];
+            let expected = run(known.clone());
+            let [of_x, of_z] = known;
+            for sizes in [[symbol("B"), symbol("N")], [symbol("B"), of_z], [of_x, symbol("N")]] {
+                assert_eq!(run(sizes), expected, "{equation} {b} {n}");
+            }
+        }
+    }
 }

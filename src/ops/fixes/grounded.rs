@@ -16,6 +16,7 @@ use tract_onnx::tract_core::ops::nn::{Reduce, RmsNorm, Softmax};
 use tract_onnx::tract_core::ops::source::TypedSource;
 
 use crate::ops::fixes::arithmetic::product::IntegerEinSum;
+use crate::ops::fixes::products::open::OfSizes;
 use crate::ops::fixes::windows::max_pool::Greatest;
 use crate::ops::quantize::op::OnnxQuantizer;
 use crate::ops::quantize::table::OnnxCodeTable;
@@ -65,6 +66,7 @@ fn carriers(model: &TypedModel, (value, axis): Place) -> TractResult<Option<Vec<
         || op.is::<Greatest>()
         || op.is::<SumPool>()
         || op.is::<Pad>()
+        || op.is::<OfSizes>()
         || op.is::<OnnxQuantizer>()
         || op.is::<OnnxCodeTable>()
         || op.is::<Tied>()
@@ -72,12 +74,8 @@ fn carriers(model: &TypedModel, (value, axis): Place) -> TractResult<Option<Vec<
     if is_root {
         return Ok(Some(vec![]));
     }
-    if let (Some(AxisOp::Reshape(at, from, to)), [input]) = (node.op_as(), &*node.inputs) {
-        return Ok(Some(match axis {
-            _ if axis < *at => vec![(*input, axis)],
-            _ if axis < at + to.len() => (*at..at + from.len()).map(|at| (*input, at)).collect(),
-            _ => vec![(*input, axis + from.len() - to.len())],
-        }));
+    if let Some(places) = reshaped(node, axis) {
+        return Ok(Some(places));
     }
     let places: Vec<Place> = mapped(model, (value, axis))?
         .into_iter()
@@ -101,6 +99,48 @@ fn carriers(model: &TypedModel, (value, axis): Place) -> TractResult<Option<Vec<
         }
     }
     Ok(if places.is_empty() { None } else { Some(places) })
+}
+
+/// The axes of the input that a `Reshape` makes an axis of.
+fn reshaped(node: &TypedNode, axis: usize) -> Option<Vec<Place>> {
+    let (Some(AxisOp::Reshape(at, from, to)), [input]) = (node.op_as(), &*node.inputs) else {
+        return None;
+    };
+    Some(match axis {
+        _ if axis < *at => vec![(*input, axis)],
+        _ if axis < at + to.len() => (*at..at + from.len()).map(|at| (*input, at)).collect(),
+        _ => vec![(*input, axis + from.len() - to.len())],
+    })
+}
+
+/// Whether an axis without its expansions may be of an open size, which turns out to be 1 or what it was expanded to.
+pub(crate) fn may_be_open(model: &TypedModel, value: OutletId, axis: usize) -> TractResult<bool> {
+    let mut seen = HashSet::new();
+    let mut next = vec![(value, axis)];
+    while let Some(place) = next.pop() {
+        if !seen.insert(place) {
+            continue;
+        }
+        if seen.len() >= FAR {
+            return Ok(true);
+        }
+        let (value, axis) = place;
+        let dim = |(value, axis): Place| model.outlet_fact(value).ok()?.shape.get(axis).cloned();
+        let node = model.node(value.node);
+        if let Some(places) = reshaped(node, axis) {
+            next.extend(places);
+            continue;
+        }
+        let size = dim(place);
+        for source in mapped(model, place)? {
+            match dim(source) {
+                of_source if of_source == size => next.push(source),
+                of_source if of_source == Some(1.to_dim()) => {}
+                _ => return Ok(true),
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// The axes of its inputs that an operator says a place to be of.

@@ -1,7 +1,6 @@
 //! Operators that tract refuses, or takes for others, for the shapes of their inputs.
 //!
 //! - `MatMul` of two vectors, and `Mean` of operands of several ranks, which tract refuses (tract-hir, `ops/matmul.rs`; `Nary`).
-//! - `MatMul` of one term by what has an open number of terms, which tract declutters without an end.
 //! - `GlobalLpPool`, whose sum tract divides by the number of elements (tract-hir, `ops/nn/global_pools.rs`).
 //! - `SpaceToDepth` in columns, rows and depth, which tract takes for depth first (tract-onnx, `ops/s2d.rs`).
 //! - `Concat` of what has no elements (tract-core, `ops/array/concat.rs`), and `Flatten` (tract-core, `ops/change_axes.rs`).
@@ -19,10 +18,7 @@ use crate::onnx::node::from_front;
 use crate::ops::fixes::arithmetic::extremum::Extremum;
 use crate::ops::fixes::arithmetic::product;
 use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
-use crate::ops::host::element_wise::typed_op;
-use crate::ops::host::hook::{Instead, Site, Wired, Wires, refused};
-use crate::ops::host::label::Label;
-use crate::ops::host::saved::save;
+use crate::ops::host::hook::{Instead, Site, Wired, Wires};
 
 /// Whether it is known that a value has no elements.
 pub(crate) fn is_empty(fact: &TypedFact) -> bool {
@@ -38,13 +34,7 @@ pub(crate) fn matmul(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -
     }
     let ranks = [model.outlet_fact(*a)?.rank(), model.outlet_fact(*b)?.rank()];
     if ranks != [1, 1] {
-        let Some(one) = of_one_term(site, model, [*a, *b])? else {
-            return product::matmul(site, model, inputs);
-        };
-        return match product::matmul(site, model, &one)? {
-            Some(product) => Ok(Some(product)),
-            None => site.wire_stock(model, &one).map(Some),
-        };
+        return product::matmul(site, model, inputs);
     }
     let a = model.wire_node(site.part("row"), AxisOp::Add(0), &[*a])?;
     let b = model.wire_node(site.part("column"), AxisOp::Add(1), &[*b])?;
@@ -56,74 +46,6 @@ pub(crate) fn matmul(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -
     let row = model.wire_node(site.part("dot.row"), AxisOp::Rm(1), &product)?;
     model.wire_node(site.part("dot"), AxisOp::Rm(0), &row).map(Some)
 }
-
-/// The operands of a product of one term, where the other size is open and is to be one too: tract takes
-/// what is multiplied by one number for broadcast, and back, without an end.
-fn of_one_term(
-    site: &Site,
-    model: &mut TypedModel,
-    [a, b]: [OutletId; 2],
-) -> TractResult<Option<[OutletId; 2]>> {
-    let term = |operand: OutletId, from_end: usize| -> TractResult<Option<(usize, Option<i64>)>> {
-        let shape = &model.outlet_fact(operand)?.shape;
-        let axis = shape.rank().checked_sub(from_end.min(shape.rank()));
-        Ok(axis.and_then(|axis| Some((axis, shape.get(axis)?.as_i64()))))
-    };
-    let (Some((of_a, k_a)), Some((of_b, k_b))) = (term(a, 1)?, term(b, 2)?) else {
-        return Ok(None);
-    };
-    let mut single = |operand, place: usize, axis| -> TractResult<OutletId> {
-        let single = Single { node: site.node(), opset: site.imported, place, axis };
-        Ok(model.wire_node(site.part("single"), single, &[operand])?[0])
-    };
-    match (k_a, k_b) {
-        (None, Some(1)) => Ok(Some([single(a, 0, of_a)?, b])),
-        (Some(1), None) => Ok(Some([a, single(b, 1, of_b)?])),
-        _ => Ok(None),
-    }
-}
-
-/// Passes an operand of a `MatMul` on, and fails where an axis has not one element.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Single {
-    /// For messages, as the version of the default domain and the operand's place.
-    node: Label,
-    opset: i64,
-    place: usize,
-    axis: usize,
-}
-
-typed_op!(Single, "Single", |op| format!("axis {}", op.axis));
-
-impl EvalOp for Single {
-    op_out_of_plan!();
-
-    fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
-        let operand = args_1!(inputs);
-        let size = operand.shape().get(self.axis).copied().unwrap_or(0);
-        if size != 1 {
-            let Single { opset, place, axis, .. } = self;
-            let problem = format!(
-                "its operand {place} has {size} elements along axis {axis}, and the other has 1, the model imports {opset}"
-            );
-            bail!(refused(&self.node, "MatMul", problem));
-        }
-        Ok(tvec!(operand))
-    }
-}
-
-impl TypedOp for Single {
-    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
-        let [operand] = inputs else { bail!("has {} inputs, not 1", inputs.len()) };
-        let mut shape = operand.shape.to_tvec();
-        *shape.get_mut(self.axis).context("an axis of the operand")? = 1.to_dim();
-        Ok(tvec!(operand.datum_type.fact(shape)))
-    }
-
-    as_op!();
-}
-
-save!(Single, "tract_onnx_cast_single", node { opset, place, axis });
 
 /// The shape of a product of matrices of which one has no elements: of open sizes, tract takes it for another one.
 fn of_no_terms(a: &TypedFact, b: &TypedFact) -> Option<TVec<TDim>> {

@@ -8,6 +8,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::error;
 use crate::onnx::node::node_name;
 use crate::ops::fixes::products::keep_apart;
+use crate::ops::fixes::products::open::agree_on_sizes;
 use crate::ops::host::around::{Around, Inferred, Told, Wrapped, around};
 use crate::ops::host::at_opset::imported;
 use crate::ops::host::hook::{Hook, Site, Wired, mapped};
@@ -105,6 +106,7 @@ impl Around for Hooked {
             Hook::After(after) => after(&site, target, outlets)?,
             _ => outlets,
         };
+        agree_on_sizes(&site, target, first)?;
         keep_apart(target, first, outlets)
     }
 }

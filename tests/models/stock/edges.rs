@@ -188,6 +188,15 @@ fn of_no_rows() -> Vec<Case> {
             vec![],
             Some(shape::<f32>(&[2, 0], &[])),
         ),
+        one(
+            "MatMul",
+            vec![
+                ("x", Open, shape(&[1, 1, 1], &[2f32])),
+                ("w", Constant, shape(&[2, 1, 1], &[3f32, 5.0])),
+            ],
+            vec![],
+            Some(shape(&[2, 1, 1], &[6f32, 10.0])),
+        ),
     ]
 }
 

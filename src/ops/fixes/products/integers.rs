@@ -83,9 +83,7 @@ fn weights(
         return Ok(None);
     };
     let rows = fact.shape.iter().rev().nth(1).and_then(TDim::as_i64);
-    // Of an open batch tract takes the size for that of the product, whatever the weights' is.
-    let is_open = weights.rank() > 2 && fact.shape.iter().any(|dim| dim.as_i64().is_none());
-    if fact.rank() < 2 || weights.rank() < 2 || is_open || !is_faster(rows, weights.len()) {
+    if fact.rank() < 2 || weights.rank() < 2 || !is_faster(rows, weights.len()) {
         return Ok(None);
     }
     let mut weights = weights.cast_to::<i32>()?.to_plain_array_view::<i32>()?.to_owned();

@@ -8,11 +8,12 @@
 //!
 //! It also puts sums along axes that may have no elements right (`arithmetic::sum`), and products by 0 (`arithmetic::binary`).
 //!
-//! `operands` tells where an expansion matters to a product, `convolution` has convolutions of integers computed in FLOAT, behind which is
+//! `open` has operands of open sizes agree, `operands` tells where an expansion matters to a product, `convolution` has convolutions of integers computed in FLOAT, behind which is
 //! `requantize`, and `integers` small products.
 
 pub(crate) mod convolution;
 pub(crate) mod integers;
+pub(crate) mod open;
 pub(super) mod operands;
 pub(crate) mod requantize;
 
@@ -28,7 +29,8 @@ use super::apart::{Apart, Keeps};
 use super::arithmetic::binary::keep_product;
 use super::arithmetic::sum::correct_sum;
 use super::grounded::{is_grounded, steps_matter};
-use operands::{needed, operands};
+use open::operands;
+use operands::needed;
 
 /// Keeps the products and convolutions of a model apart from what would make them wrong, from a node on, and tells where the
 /// outputs of an operator are then.
@@ -75,7 +77,7 @@ fn put_before(
 fn product(model: &mut TypedModel, id: usize) -> TractResult<()> {
     let node = model.node(id);
     let Some(op) = node.op_as::<EinSum>() else { return Ok(()) };
-    let inputs: TVec<OutletId> = node.inputs.iter().take(operands(op, node)).copied().collect();
+    let inputs = operands(node);
     let op = op.clone();
     for slot in 0..inputs.len() {
         let axes = needed(model, &op, &inputs, slot)?;

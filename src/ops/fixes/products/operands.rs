@@ -4,12 +4,8 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::change_axes::InOut;
 use tract_onnx::tract_core::ops::einsum::EinSum;
 
-use crate::ops::fixes::grounded::is_grounded;
-
-/// How many inputs of a product are its operands.
-pub(super) fn operands(op: &EinSum, node: &TypedNode) -> usize {
-    if op.q_params.is_some() { 2 } else { node.inputs.len() }
-}
+use super::open::operands;
+use crate::ops::fixes::grounded::{is_grounded, may_be_open};
 
 /// The axes of an operand along which an expansion cannot be left out, and may come.
 pub(super) fn needed(
@@ -24,7 +20,9 @@ pub(super) fn needed(
         let letter = op.axes.axis((InOut::In(slot), axis))?;
         let is_summed = letter.outputs.iter().all(|places| places.is_empty());
         if is_grounded(model, input, axis)?
-            || !is_summed && is_given_otherwise(model, inputs, slot, &letter.inputs)?
+            || !is_summed
+                && is_given_otherwise(model, inputs, slot, &letter.inputs)?
+                && !may_be_open(model, input, axis)?
         {
             continue;
         }
@@ -43,7 +41,7 @@ pub(in crate::ops::fixes) fn may_take(
     let (Some(op), Some(input)) = (node.op_as::<EinSum>(), apart.inputs.first()) else {
         return Ok(false);
     };
-    let mut inputs: TVec<OutletId> = node.inputs.iter().take(operands(op, node)).copied().collect();
+    let mut inputs = operands(node);
     let Some(place) = inputs.get_mut(inlet.slot) else { return Ok(false) };
     *place = *input;
     Ok(needed(model, op, &inputs, inlet.slot)?.is_empty())

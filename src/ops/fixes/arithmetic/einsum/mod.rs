@@ -24,6 +24,7 @@ use self::equation::Equation;
 use crate::onnx::node::node_name;
 use crate::ops::fixes::arithmetic::binary::{IntegerMul, Unsimplified};
 use crate::ops::fixes::arithmetic::product::IntegerEinSum;
+use crate::ops::fixes::products::open::{Multiplies, agree, size_of_all};
 use crate::ops::fixes::shapes::{is_empty, zeros};
 use crate::ops::host::at_opset::imported;
 use crate::ops::host::element_wise::rules;
@@ -39,7 +40,7 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     let opset = imported(node, context.onnx_operator_set_version);
     let equation = Equation::parse(&node_label, opset, &text)?;
     equation.check_operands(node.input.len())?;
-    let op = Einsum { node: node_label.into(), equation };
+    let op = Einsum { node: node_label.into(), opset, equation };
     Ok((hooked(context, node, expand(op), Hook::Products), vec![]))
 }
 
@@ -47,6 +48,8 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
 struct Einsum {
     /// For messages.
     node: Label,
+    /// For messages.
+    opset: i64,
     equation: Equation,
 }
 
@@ -71,7 +74,7 @@ impl Expansion for Einsum {
                     .map(|(operand, axis)| inputs[operand].shape[axis].bex())
                     .collect();
                 solver.given_all(dims, move |solver, dims: Vec<TDim>| {
-                    solver.equals(&output.shape[place], multi_broadcast_dims(&dims))
+                    solver.equals(&output.shape[place], size_of_all(dims.iter())?)
                 })?;
             }
             Ok(())
@@ -87,7 +90,8 @@ impl Expansion for Einsum {
         if let Some(shape) = of_no_elements(model, inputs, &terms, &kept)? {
             return zeros(model, prefix, ty, shape);
         }
-        let mut wiring = Wiring { model, prefix, parts: 0, node: &self.node, ty };
+        let mut wiring =
+            Wiring { model, prefix, parts: 0, node: &self.node, opset: self.opset, ty };
         let mut operands = vec![];
         for (input, letters) in inputs.iter().zip(terms) {
             operands.push(wiring.diagonals(Operand { wire: *input, letters })?);
@@ -155,24 +159,18 @@ fn of_no_elements(
     let facts = facts.collect::<TractResult<TVec<&TypedFact>>>()?;
     let size = |letter: &char| {
         let sizes = places(terms, *letter);
-        let sizes = sizes.filter_map(|(place, axis)| facts.get(place)?.shape.get(axis).cloned());
-        multi_broadcast_dims(&sizes.collect::<Vec<TDim>>())
+        size_of_all(sizes.filter_map(|(place, axis)| facts.get(place)?.shape.get(axis)))
     };
     let is_of_none = facts.iter().any(|fact| is_empty(fact));
-    Ok(is_of_none.then(|| kept.iter().map(size).collect()))
+    is_of_none.then(|| kept.iter().map(size).collect()).transpose()
 }
 
 /// Where a letter stands: an operand and one of its axes.
-fn places(terms: &[Vec<char>], letter: char) -> impl Iterator<Item = (usize, usize)> {
+fn places(terms: &[Vec<char>], letter: char) -> impl Iterator<Item = (usize, usize)> + Clone {
     terms.iter().enumerate().flat_map(move |(operand, letters)| {
         let axes = letters.iter().enumerate().filter(move |(_, other)| **other == letter);
         axes.map(move |(axis, _)| (operand, axis))
     })
-}
-
-/// The size of an axis of operands of these sizes, which are one, or alike.
-fn multi_broadcast_dims(dims: &[TDim]) -> TDim {
-    dims.iter().find(|dim| **dim != 1.to_dim()).cloned().unwrap_or_else(|| 1.to_dim())
 }
 
 /// The letters that the output or operands other than one have.
@@ -201,6 +199,7 @@ struct Wiring<'a> {
     prefix: &'a str,
     parts: usize,
     node: &'a Label,
+    opset: i64,
     ty: DatumType,
 }
 
@@ -292,7 +291,7 @@ impl Wiring<'_> {
         let is_summed = |letter: &char| !kept.contains(letter);
         let wire = if self.ty.is_integer() && self.ty != DatumType::I32 {
             let op = self.integers(&[&a.letters, &b.letters], &kept)?;
-            self.add(op, &[a.wire, b.wire])?
+            self.product(op.into(), a.wire, b.wire)?
         } else if kept.is_empty() && a.letters.iter().any(is_summed) {
             // tract does not optimise a product without axes.
             let all = a.letters.clone();
@@ -302,16 +301,28 @@ impl Wiring<'_> {
         } else if a.letters.iter().any(is_summed) {
             let axes = mapping(&[&a.letters, &b.letters], &kept)?;
             let op = EinSum { axes, operating_dt: self.ty, q_params: None };
-            self.add(op, &[a.wire, b.wire])?
+            self.product(op.into(), a.wire, b.wire)?
         } else {
             let (a, b) = (self.arrange(a, &kept)?, self.arrange(b, &kept)?);
             let op: Box<dyn BinMiniOp> = match self.ty {
                 DatumType::I32 => Box::new(IntegerMul),
                 _ => Box::new(Unsimplified(Mul)),
             };
-            self.add(TypedBinOp(op, None), &[a, b])?
+            self.product(TypedBinOp(op, None).into(), a, b)?
         };
         Ok(Operand { wire, letters: kept })
+    }
+
+    fn product(&mut self, op: Box<dyn TypedOp>, a: OutletId, b: OutletId) -> TractResult<OutletId> {
+        let product = self.add(op, &[a, b])?;
+        let node = &**self.node;
+        let (operator, opset) = ("Einsum", self.opset);
+        agree(
+            self.model,
+            product.node,
+            Multiplies { node, operator, opset, stretches_terms: true },
+        )?;
+        Ok(product)
     }
 
     /// A value with axes in this order, those that it does not have of one element.

@@ -1,0 +1,250 @@
+//! Operands of a product whose sizes along an axis are not known to agree, because one of them is open.
+//!
+//! tract takes the first size that is not written as 1 for the product's (tract-core, `ops/einsum/eval.rs`, `output_shape`): of a
+//! batch `B` by one of 2 it makes `B` products, also where `B` is 1 and ONNX says 2. It multiplies as many terms as one of the
+//! operands has, whatever the other one has, and takes what is multiplied by one number for broadcast, and back, without an end.
+//! Here an operand is given the size that both have, and looked at when it is run.
+
+use tract_onnx::tract_core::axes::Axis;
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::einsum::EinSum;
+
+use crate::ops::fixes::arithmetic::product::IntegerEinSum;
+use crate::ops::host::element_wise::{typed_op, with_symbols};
+use crate::ops::host::hook::{Patch, Site, refused};
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::save;
+
+/// A node that multiplies.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::ops::fixes) struct Multiplies<'a> {
+    /// For messages, as its operator and the version of the default domain.
+    pub(in crate::ops::fixes) node: &'a str,
+    pub(in crate::ops::fixes) operator: &'a str,
+    pub(in crate::ops::fixes) opset: i64,
+    /// Whether one term is multiplied by all of another operand, as only `Einsum` has it.
+    pub(in crate::ops::fixes) stretches_terms: bool,
+}
+
+/// An axis of an operand that is given a size.
+#[derive(Debug, Clone)]
+struct Given {
+    operand: usize,
+    axis: usize,
+    size: TDim,
+    may_stretch: bool,
+}
+
+/// Has the operands of all products of a node agree, from a node of the typed model on.
+pub(crate) fn agree_on_sizes(site: &Site, model: &mut TypedModel, first: usize) -> TractResult<()> {
+    let node = site.node();
+    let multiplies = Multiplies {
+        node: &node,
+        operator: &site.proto.op_type,
+        opset: site.imported,
+        stretches_terms: false,
+    };
+    for id in first..model.nodes.len() {
+        let node = model.node(id);
+        if node.op_is::<EinSum>() || node.op_is::<IntegerEinSum>() {
+            agree(model, id, multiplies)?;
+        }
+    }
+    Ok(())
+}
+
+/// Has the operands of a product agree, which may be one of elements, and gives what is computed of it the shapes of that.
+pub(in crate::ops::fixes) fn agree(
+    model: &mut TypedModel,
+    id: usize,
+    multiplies: Multiplies,
+) -> TractResult<()> {
+    let axes = {
+        let (inputs, outputs) = model.node_facts(id)?;
+        model.node(id).op.axes_mapping(&inputs, &outputs)?
+    };
+    let inputs = operands(model.node(id));
+    let mut given = vec![];
+    for axis in axes.iter_all_axes() {
+        let is_summed = axis.outputs.iter().all(|places| places.is_empty());
+        given.extend(sizes_to_give(
+            model,
+            &inputs,
+            axis,
+            !is_summed || multiplies.stretches_terms,
+        )?);
+    }
+    for (operand, input) in inputs.iter().enumerate() {
+        let of_operand = given.iter().filter(|given| given.operand == operand);
+        let Some(op) = OfSizes::new(model, *input, of_operand, operand, multiplies)? else {
+            continue;
+        };
+        // What another operand binds a symbol to is known once that is there.
+        let mut all = tvec!(*input);
+        for other in inputs.iter().filter(|other| *other != input) {
+            all.extend(model.outlet_fact(*other)?.konst.is_none().then_some(*other));
+        }
+        let name = format!("{}.sizes-{operand}", model.node(id).name);
+        let sized = model.wire_node(name, op, &all)?;
+        model.add_edge(*sized.first().context("an output")?, InletId::new(id, operand))?;
+    }
+    if !given.is_empty() {
+        (id..model.nodes.len()).try_for_each(|id| renew_facts(model, id))?;
+    }
+    Ok(())
+}
+
+/// The inputs of a product that are multiplied.
+pub(super) fn operands(product: &TypedNode) -> TVec<OutletId> {
+    let is_quantized = product.op_as::<EinSum>().is_some_and(|op| op.q_params.is_some());
+    let count = if is_quantized { 2 } else { product.inputs.len() };
+    product.inputs.iter().take(count).copied().collect()
+}
+
+/// The places of an axis that have another size than all of them together.
+fn sizes_to_give(
+    model: &TypedModel,
+    inputs: &[OutletId],
+    axis: &Axis,
+    may_stretch: bool,
+) -> TractResult<Vec<Given>> {
+    let mut all = vec![];
+    for (operand, (input, places)) in inputs.iter().zip(&axis.inputs).enumerate() {
+        for place in places {
+            let size = model.outlet_fact(*input)?.shape.get(*place).cloned();
+            let size = size.context("an axis of the operand")?;
+            all.push(Given { operand, axis: *place, size, may_stretch });
+        }
+    }
+    // One element is multiplied by whatever there is, where it may be.
+    let is_one = |given: &Given| may_stretch && given.size == 1.to_dim();
+    let size = if may_stretch {
+        size_of_all(all.iter().map(|given| &given.size))?
+    } else {
+        let known = all.iter().find(|given| given.size.as_i64().is_some());
+        let Some(first) = known.or(all.first()) else { return Ok(vec![]) };
+        first.size.clone()
+    };
+    all.retain(|given| given.size != size && !is_one(given));
+    Ok(all.into_iter().map(|given| Given { size: size.clone(), ..given }).collect())
+}
+
+/// What sizes of an axis amount to together, each of them that or 1.
+pub(in crate::ops::fixes) fn size_of_all<'a>(
+    sizes: impl Iterator<Item = &'a TDim> + Clone,
+) -> TractResult<TDim> {
+    // A number that is not 1 is the size; what is open may be 1 or the same.
+    match sizes.clone().find(|size| size.as_i64().is_some_and(|size| size != 1)) {
+        Some(size) => Ok(size.clone()),
+        None => sizes.cloned().try_fold(1.to_dim(), |all, size| {
+            if all == size { Ok(all) } else { all.broadcast(size) }
+        }),
+    }
+}
+
+/// Gives the outputs of a node the facts that its inputs make now.
+fn renew_facts(model: &mut TypedModel, id: usize) -> TractResult<()> {
+    let facts = {
+        let (inputs, _) = model.node_facts(id)?;
+        model.node(id).op.output_facts(&inputs)?
+    };
+    for (slot, fact) in facts.into_iter().enumerate() {
+        model.set_outlet_fact(OutletId::new(id, slot), fact)?;
+    }
+    Ok(())
+}
+
+/// Passes the first of its inputs on, an operand of a product, and fails where it has other sizes than these. Of the other
+/// operands it looks at nothing: they bind symbols.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OfSizes {
+    /// For messages, as the operator, the version of the default domain and the operand's place.
+    node: Label,
+    operator: Label,
+    opset: i64,
+    operand: usize,
+    sizes: TVec<TDim>,
+    /// The axes along which one element is broadcast.
+    stretched: TVec<usize>,
+}
+
+impl OfSizes {
+    fn new<'a>(
+        model: &TypedModel,
+        input: OutletId,
+        given: impl Iterator<Item = &'a Given>,
+        operand: usize,
+        multiplies: Multiplies,
+    ) -> TractResult<Option<OfSizes>> {
+        let of_operand = model.outlet_fact(input)?.shape.to_tvec();
+        let (mut sizes, mut stretched) = (of_operand.clone(), tvec!());
+        for given in given {
+            *sizes.get_mut(given.axis).context("an axis of the operand")? = given.size.clone();
+            stretched.extend(given.may_stretch.then_some(given.axis));
+        }
+        let Multiplies { node, operator, opset, .. } = multiplies;
+        let (node, operator) = (node.into(), operator.into());
+        let op = OfSizes { node, operator, opset, operand, sizes, stretched };
+        Ok((op.sizes != of_operand).then_some(op))
+    }
+
+    fn refuse(&self, problem: &str) -> TractError {
+        let OfSizes { opset, operand, .. } = self;
+        let problem = format!("its operand {operand} {problem}, the model imports {opset}");
+        refused(&self.node, &self.operator, problem).into()
+    }
+}
+
+typed_op!(OfSizes, "OfSizes", |op| format!("{:?}", op.sizes));
+
+impl EvalOp for OfSizes {
+    op_out_of_plan!();
+
+    fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let operand = inputs.into_iter().next().context("an operand")?;
+        let mut wanted: TVec<usize> = tvec!();
+        for (axis, (size, has)) in self.sizes.iter().zip(operand.shape()).enumerate() {
+            let size =
+                size.eval_to_i64(context.symbols).and_then(|size| Ok(usize::try_from(size)?));
+            let size = size.map_err(|_| {
+                self.refuse(&format!("has {has} elements along axis {axis}, and the others differ"))
+            })?;
+            if size != *has && (*has != 1 || !self.stretched.contains(&axis)) {
+                bail!(self.refuse(&format!(
+                    "has {has} elements along axis {axis}, and the other has {size}"
+                )));
+            }
+            wanted.push(size);
+        }
+        if operand.shape() == &*wanted {
+            return Ok(tvec!(operand));
+        }
+        Ok(tvec!(operand.broadcast_to_shape(&wanted)?.into_tvalue()))
+    }
+}
+
+impl TypedOp for OfSizes {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let operand = inputs.first().context("an operand")?;
+        Ok(tvec!(operand.datum_type.fact(self.sizes.clone())))
+    }
+
+    /// It goes where the operand is known to have the sizes.
+    fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
+        let input = *node.inputs.first().context("an operand")?;
+        if model.outlet_fact(input)?.shape.to_tvec() != self.sizes {
+            return Ok(None);
+        }
+        TypedModelPatch::rewire(model, &[input], &[node.id.into()], &|_, wires| Ok(wires.into()))
+            .map(Some)
+    }
+
+    with_symbols!(|self, values| {
+        let sizes = self.sizes.iter().map(|size| size.substitute_all(values));
+        OfSizes { sizes: sizes.collect::<TractResult<_>>()?, ..self.clone() }
+    });
+
+    as_op!();
+}
+
+save!(OfSizes, "tract_onnx_cast_of_sizes", node { operator, opset, operand, sizes, stretched });
