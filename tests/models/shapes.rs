@@ -5,7 +5,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, onnx};
 
 use crate::common::proto::{
-    Sketch, dim, graph_attribute, int64, ints, set_dim, string, symbol, tensor, value,
+    Sketch, dim, graph_attribute, int, int64, ints, set_dim, string, symbol, tensor, value,
 };
 
 use ElementType::{BFloat16, Bool, Float, Int8, Int32, Int64, Uint8};
@@ -334,5 +334,27 @@ fn an_einsum_stretches_open_axes() {
                 assert_eq!(run(sizes), expected, "{equation} {b} {n}");
             }
         }
+    }
+}
+
+/// A window in the padding alone has nothing that is greater than anything.
+#[test]
+fn a_pool_of_no_elements_is_as_large_as_its_padding_makes_it() {
+    for order in [0, 1] {
+        let attributes = vec![
+            ints("kernel_shape", &[2, 1]),
+            ints("pads", &[1, 0, 1, 0]),
+            int("storage_order", order),
+        ];
+        let sketch = Sketch::new()
+            .input("x", Float, &[1, 1, 0, 3])
+            .node("MaxPool", &["x"], &["y", "places"], attributes)
+            .output("y", Float, &[1, 1, 1, 3])
+            .output("places", Int64, &[1, 1, 1, 3]);
+        let made = sketch
+            .run(vec![Tensor::zero::<f32>(&[1, 1, 0, 3]).expect("a tensor")])
+            .expect("a pool");
+        let nothing = Tensor::from_shape(&[1, 1, 1, 3], &[f32::NEG_INFINITY; 3]).expect("a shape");
+        assert_eq!(made.first(), Some(&nothing), "storage order {order}");
     }
 }

@@ -115,13 +115,12 @@ impl Greatest {
             let (elements, values) = (input.as_slice::<T>()?, values.as_slice_mut::<T>()?);
             values.fill(T::LEAST);
             let mut places = places.try_as_plain_ram_mut()?;
-            let mut places = places.as_slice_mut::<i64>()?;
-            for (index, values) in values.chunks_exact_mut(to).enumerate() {
-                let elements = elements.get(index * from..).unwrap_or_default();
-                let (own, rest) = places.split_at_mut(if self.has_indices { to } else { 0 });
-                plane(&slides, elements, values, own);
-                self.count_places(&slides, i64::try_from(index * from)?, own)?;
-                places = rest;
+            let places = places.as_slice_mut::<i64>()?;
+            if from > 0 {
+                pool_planes(&slides, Planes { elements, from, to }, values, places);
+                for (index, places) in places.chunks_exact_mut(to).enumerate() {
+                    self.count_places(&slides, i64::try_from(index * from)?, places)?;
+                }
             }
         }
         let mut outputs = tvec!(values.into_tvalue());
@@ -152,32 +151,63 @@ impl Greatest {
     }
 }
 
-/// Pools one channel of an element of the batch. `places` is empty where nobody asks.
-fn plane<T: Element>(slides: &[Slide], elements: &[T], values: &mut [T], places: &mut [i64]) {
+/// Channels, of so many elements each, of which so many are made.
+struct Planes<'a, T> {
+    elements: &'a [T],
+    from: usize,
+    to: usize,
+}
+
+/// Pools each channel of each element of the batch: a row of all of them, then the next, since their windows are in the same places.
+/// `places` is empty where nobody asks.
+fn pool_planes<T: Element>(
+    slides: &[Slide],
+    planes: Planes<T>,
+    values: &mut [T],
+    places: &mut [i64],
+) {
     let Some((last, outer)) = slides.split_last() else { return };
-    let mut places = places;
-    for (row, values) in values.chunks_exact_mut(last.output).enumerate() {
-        let (own, rest) = places.split_at_mut(last.output.min(places.len()));
-        // The windows of this row from here on have begun.
-        let mut begun = last.output;
-        for line in lines(outer, row) {
-            let start = line * last.input;
-            let Some(elements) = elements.get(start..start + last.input) else { continue };
-            for tap in 0..last.kernel {
-                let Some((first, end, at)) = last.span(tap) else { continue };
-                let elements = elements.get(at..).unwrap_or_default();
-                let new = begun.clamp(first, end) - first;
-                let span = values.get_mut(first..end).unwrap_or_default();
-                if own.is_empty() {
-                    fold(span, elements, last.stride, new);
-                } else {
-                    let own = own.get_mut(first..end).unwrap_or_default();
-                    fold_places(span, own, elements, last.stride, (new, start + at));
-                }
-                begun = begun.min(first);
-            }
+    let Planes { elements, from, to } = planes;
+    let spans: TVec<(usize, usize, usize)> =
+        (0..last.kernel).filter_map(|tap| last.span(tap)).collect();
+    for (row, at) in (0..to).step_by(last.output).enumerate() {
+        let starts: TVec<usize> = lines(outer, row).map(|line| line * last.input).collect();
+        let of_planes = elements.chunks_exact(from).zip(values.chunks_exact_mut(to)).enumerate();
+        for (plane, (elements, values)) in of_planes {
+            let values = values.get_mut(at..at + last.output).unwrap_or_default();
+            let places = places.get_mut(plane * to + at..plane * to + at + last.output);
+            row_of_windows(last, &spans, &starts, elements, values, places);
         }
-        places = rest;
+    }
+}
+
+/// Pools the windows of a row: where the lines of the input begin that they have, and for each tap along a line that is in some
+/// window, the first and the end of these, and where the first one's element is.
+fn row_of_windows<T: Element>(
+    last: &Slide,
+    spans: &[(usize, usize, usize)],
+    starts: &[usize],
+    elements: &[T],
+    values: &mut [T],
+    mut places: Option<&mut [i64]>,
+) {
+    // The windows from here on have begun.
+    let mut begun = last.output;
+    for start in starts {
+        let Some(elements) = elements.get(*start..*start + last.input) else { continue };
+        for (first, end, at) in spans {
+            let elements = elements.get(*at..).unwrap_or_default();
+            let new = begun.clamp(*first, *end) - first;
+            let span = values.get_mut(*first..*end).unwrap_or_default();
+            match places.as_deref_mut() {
+                None => fold(span, elements, last.stride, new),
+                Some(places) => {
+                    let places = places.get_mut(*first..*end).unwrap_or_default();
+                    fold_places(span, places, elements, last.stride, (new, start + at));
+                }
+            }
+            begun = begun.min(*first);
+        }
     }
 }
 
