@@ -93,7 +93,7 @@ pub use passes::half_in_float::HalfArithmetic;
 pub use plug::loaded::Loaded;
 pub use plug::loader::{CastOnnx, onnx};
 pub use plug::model_proto;
-pub use plug::model_types::{input_element_types, output_element_types};
+pub use plug::model_types::{input_element_types, output_element_types, sizes_of_weights};
 pub use tensor::carrier::{bf16_slice, bf16_tensor, from_f32, to_f32};
 pub use tensor::conversion::Conversion;
 pub use tensor::proto as tensor_proto;

@@ -33,15 +33,17 @@ mod value;
 
 use std::path::Path;
 
-use onnx_cast_graph::{BodyId, Graph, NodeId, Origin, Table, ValueId, counted};
-use tract_onnx::pb::ModelProto;
-use tract_onnx::prelude::TractResult;
+use onnx_cast_graph::{BodyId, Graph, NodeId, Origin, Table, ValueId, counted, named_value};
+use tract_onnx::pb::{ModelProto, ValueInfoProto};
+use tract_onnx::prelude::{InferenceModel, TractResult};
 
 use crate::audit::Audit;
 use crate::error::{Cause, Error, Result};
 use crate::onnx::operators::alone::ALONE;
+use crate::passes::weight_sizes::declare_sizes;
 use crate::plug::guard::without_panic;
 use crate::plug::loader::CastOnnx;
+use crate::plug::model_types::record_sizes;
 use crate::tensor::typed::OnnxTensor;
 use node::Builder;
 pub use observer::{BodyInput, BodyOutput, NodeRun, ObservedTensor, Observer, SharedTensor};
@@ -69,6 +71,8 @@ use value::Value;
 /// ```
 pub struct Interpreter {
     graph: Graph,
+    /// The symbols that weights make numbers.
+    sizes: Vec<(String, i64)>,
     builder: Builder,
     schedules: Schedules,
     runners: Table<NodeId, Runner>,
@@ -96,11 +100,12 @@ impl Interpreter {
         proto: ModelProto,
         folder: Option<&Path>,
     ) -> Result<Interpreter> {
-        let graph = onnx.inlined(proto, folder).map_err(Error::of)?;
+        let mut graph = onnx.inlined(proto, folder).map_err(Error::of)?;
+        let sizes = declare_sizes(&mut graph);
         let schedules = Schedules::of(&graph);
         let builder = Builder::new(onnx, &graph, folder);
         let runners = runners(&graph);
-        Ok(Interpreter { graph, builder, schedules, runners })
+        Ok(Interpreter { graph, sizes, builder, schedules, runners })
     }
 
     /// Has an audit of this model ([`Survey::audit`](crate::survey::Survey::audit)) count what its casts do when it runs, as the
@@ -117,6 +122,22 @@ impl Interpreter {
     /// The names of the inputs that have no default, in their order.
     pub fn input_names(&self) -> Vec<&str> {
         self.open_inputs(self.graph.main()).map(|id| &*self.graph.value(id).name).collect()
+    }
+
+    /// tract's model of the inputs that have no default, and of nothing that computes: what is declared of them can be read of it
+    /// where tract cannot load the whole.
+    ///
+    /// # Errors
+    ///
+    /// When tract cannot read what is declared.
+    pub fn heading(&self) -> Result<InferenceModel> {
+        let input = self.open_inputs(self.graph.main()).map(|id| {
+            let value = self.graph.value(id);
+            ValueInfoProto { r#type: value.declared.clone(), ..named_value(&*value.name) }
+        });
+        let mut heading = self.builder.heading(input.collect()).map_err(Error::of)?;
+        record_sizes(&mut heading, &self.sizes);
+        Ok(heading)
     }
 
     /// The names of the outputs, in their order.

@@ -105,6 +105,12 @@ impl Builder {
         Builder { onnx, folder, model, built, last, counted }
     }
 
+    /// tract's model of inputs and nothing else.
+    pub(super) fn heading(&self, input: Vec<ValueInfoProto>) -> TractResult<InferenceModel> {
+        let graph = Some(GraphProto { input, ..GraphProto::default() });
+        self.onnx.model_for_proto_model(&ModelProto { graph, ..self.model.clone() })
+    }
+
     /// Has an audit of the whole model count what the casts of nodes do.
     pub(super) fn watch(&self, audit: &Audit) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);

@@ -71,6 +71,8 @@ pub(crate) struct Context<'a> {
     pub(crate) measured: HashSet<ValueId>,
     /// The declared shapes that may settle what the model leaves open.
     pub(crate) declared: Vec<ValueInfoProto>,
+    /// The symbols that weights make numbers, by their names.
+    pub(crate) sizes: Vec<(String, i64)>,
 }
 
 impl<'a> Context<'a> {
@@ -91,6 +93,7 @@ impl<'a> Context<'a> {
             size_plan: None,
             measured: HashSet::new(),
             declared: vec![],
+            sizes: vec![],
         }
     }
 

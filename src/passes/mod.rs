@@ -25,6 +25,7 @@ mod symbols;
 #[cfg(test)]
 pub(crate) mod testing;
 mod tied;
+pub(crate) mod weight_sizes;
 
 use std::env;
 
@@ -53,6 +54,8 @@ const PASSES: &[(&str, Pass)] = &[
     ("compose", decompose::compose),
     // Before constants are read: tract reads these as signed.
     ("unsigned", legalise::unsigned::cast_empty),
+    // Before symbols: a size that can be one number only is none.
+    ("weight sizes", weight_sizes::declare),
     // Before symbols, which look at what decides on shapes: data that does becomes the operand of an Expand.
     ("data shapes", data_shapes::rewrite),
     // Before types: casts of dimensions to numbers are nodes whose types are then inferred as those of others.
@@ -92,6 +95,8 @@ pub(crate) struct LoweredModel {
     pub(crate) outputs: Vec<(String, Option<ElementType>)>,
     /// The main graph's values with a declared shape, where one may be needed.
     pub(crate) declared: Vec<ValueInfoProto>,
+    /// The symbols that are numbers now, by their names.
+    pub(crate) sizes: Vec<(String, i64)>,
     /// How large it may be for tract to load.
     pub(crate) limits: Limits,
 }
@@ -110,6 +115,7 @@ pub(crate) fn load(proto: ModelProto, options: &Options) -> TractResult<LoweredM
     let inputs = typed.collect();
     let outputs = output_names.into_iter().zip(std::mem::take(&mut context.output_types)).collect();
     let declared = std::mem::take(&mut context.declared);
+    let sizes = std::mem::take(&mut context.sizes);
     let lowered = std::mem::take(&mut context.lowered);
     let survey = context.into_survey();
     let proto = graph.export(|id, node| {
@@ -117,7 +123,7 @@ pub(crate) fn load(proto: ModelProto, options: &Options) -> TractResult<LoweredM
             lowered.write(node);
         }
     });
-    Ok(LoweredModel { proto, survey, inputs, outputs, declared, limits })
+    Ok(LoweredModel { proto, survey, inputs, outputs, declared, sizes, limits })
 }
 
 /// A sound model's graph, with functions in the place of their calls and nothing else changed.

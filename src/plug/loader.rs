@@ -29,7 +29,7 @@ use crate::passes::half_in_float::{HalfArithmetic, Widening};
 use crate::passes::{self, Options};
 use crate::plug::guard::told_of;
 use crate::plug::loaded::Loaded;
-use crate::plug::model_types::record_types;
+use crate::plug::model_types::{record_sizes, record_types};
 use crate::tensor::proto::external::FileReader;
 use crate::tensor::proto::late::Resolver;
 
@@ -286,6 +286,7 @@ impl CastOnnx {
             model.set_outlet_label(*outlet, name.clone())?;
         }
         record_types(&mut model, &lowered);
+        record_sizes(&mut model, &lowered.sizes);
         open_shapes::settle(&mut model, &lowered.declared, &outlets_by_name)?;
         Ok((model, lowered.survey))
     }

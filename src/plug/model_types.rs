@@ -1,4 +1,4 @@
-//! What a model remembers of its inputs' and outputs' element types.
+//! What a model remembers of its inputs' and outputs' element types, and of symbols that are numbers.
 
 use std::collections::HashMap;
 use std::fmt::{Debug, Display};
@@ -42,6 +42,33 @@ where
     element_types(model, &model.outputs, OUTPUT_TYPES).map_err(Error::of_argument)
 }
 
+/// The symbols by which a model's file declares sizes, and that are numbers in the model, with these: the weights leave
+/// none but one, as the channels of a convolution.
+pub fn sizes_of_weights<F, O>(model: &Graph<F, O>) -> Vec<(String, usize)>
+where
+    F: Fact + Clone + 'static,
+    O: Debug + Display + AsRef<dyn Op> + AsMut<dyn Op> + Clone + 'static,
+{
+    let recorded = model.properties.get(SIZES).and_then(|sizes| sizes.try_as_plain_ram().ok());
+    let entries: &[String] =
+        recorded.as_ref().and_then(|sizes| sizes.as_slice().ok()).unwrap_or_default();
+    let size = |entry: &String| {
+        let (size, symbol) = entry.split_once(' ')?;
+        Some((symbol.to_owned(), size.parse().ok()?))
+    };
+    entries.iter().filter_map(size).collect()
+}
+
+/// Keeps these symbols and their sizes among the model's properties, as texts `3 channels`.
+pub(crate) fn record_sizes(model: &mut InferenceModel, sizes: &[(String, i64)]) {
+    let entries: Vec<String> =
+        sizes.iter().map(|(symbol, size)| format!("{size} {symbol}")).collect();
+    if !entries.is_empty() {
+        model.properties.insert(SIZES.into(), tensor1(&entries).into_arc_tensor());
+    }
+}
+
+const SIZES: &str = "onnx_cast.sizes";
 const INPUT_TYPES: &str = "onnx_cast.inputs";
 const OUTPUT_TYPES: &str = "onnx_cast.outputs";
 

@@ -41,3 +41,4 @@ mod shapes;
 mod statistics;
 mod stock;
 mod turns;
+mod weight_sizes;

@@ -357,7 +357,10 @@ fn a_scan_of_products_loads() {
 fn a_product_with_one_number_of_open_sizes_loads() {
     let sizes = ["a", "b", "c"].map(symbol).to_vec();
     for (columns, weights) in [(1, &[2f32][..]), (2, &[2., 3.])] {
-        let nodes = [node("MatMul", &["x", "w"], &["y"], vec![])];
+        let nodes = [
+            node("Concat", &["x"], &["c"], vec![int("axis", 0)]),
+            node("MatMul", &["c", "w"], &["y"], vec![]),
+        ];
         let mut graph =
             graph(&[shaped("x", Float, sizes.clone())], &nodes, &[unshaped("y", Float)]);
         graph.initializer = vec![floats("w", &[1, columns], weights)];

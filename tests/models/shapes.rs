@@ -281,6 +281,8 @@ fn an_open_number_of_terms_is_that_of_the_other_operand() {
                 dims: vec![3, 2],
                 ..tensor("w", Float, &[1., 2., 3., 4., 5., 6.])
             })
+            // What weights say of an input is known before it is run.
+            .node("Concat", &["x"], &["c"], vec![int("axis", 0)])
             .node(operator, inputs, &["y"], attributes)
             .output("y", Float, &[5, 2]);
         set_dim(&mut sketch.0.input[0], 1, symbol("K"));
@@ -292,7 +294,7 @@ fn an_open_number_of_terms_is_that_of_the_other_operand() {
     let sums = Tensor::from_shape(&[5, 2], &[9f32, 12.].repeat(5)).expect("a shape");
     for (operator, equation) in [("MatMul", ""), ("Einsum", "ij,jk->ik")] {
         for other in ["w", "z"] {
-            let run = |terms| run(operator, &["x", other], equation, terms);
+            let run = |terms| run(operator, &["c", other], equation, terms);
             assert_eq!(run(3).expect("as many"), sums, "{operator} by {other}");
             for terms in [1, 2, 4, 50] {
                 if terms == 1 && operator == "Einsum" {

@@ -1,12 +1,12 @@
 //! What checks runs a model node by node, what deploys it by a plan, or node by node where tract can make no plan of it.
 
-use tract_onnx::pb::ModelProto;
+use tract_onnx::pb::{ModelProto, TensorProto};
 use tract_onnx::prelude::tensor1;
 use tract_onnx_cast::ElementType::{self, Bool, Float, Float16, Int64};
 
 use crate::common::hostile::crowds;
 use crate::common::proto::{
-    graph, graph_attribute, int64, model, node, tensor, unshaped, untyped, value,
+    graph, graph_attribute, int64, model, node, shaped, symbol, tensor, unshaped, untyped, value,
 };
 use crate::program::{Folder, cast, json, onnx_cast, refused, said, stderr};
 
@@ -67,6 +67,29 @@ fn both_engines_count_and_compare_alike() {
     });
     let output = |report: &serde_json::Value| report["comparisons"][0]["verdict"].clone();
     assert_eq!(output(&planned), output(&walked));
+}
+
+/// Columns that only weights tell: nobody guesses five.
+#[test]
+fn sizes_that_weights_tell_are_not_chosen() {
+    let folder = Folder::new();
+    let product = node("Gemm", &["x", "w"], &["p"], vec![]);
+    let sizes = vec![symbol("rows"), symbol("columns")];
+    let nodes = [product, cast("down", "p", "y", Float16)];
+    let mut main = graph(&[shaped("x", Float, sizes)], &nodes, &[unshaped("y", Float16)]);
+    let weights = TensorProto { dims: vec![5, 2], ..tensor("w", Float, &[1.; 10]) };
+    main.initializer = vec![weights];
+    let file = folder.message("a.onnx", &model(17, main));
+    for engine in ["plan", "nodes"] {
+        let run = |rest: &[&str]| onnx_cast([&["run", &file, "--engine", engine], rest].concat());
+        let chosen = stderr(&run(&[]));
+        assert!(chosen.contains("rows 7") && !chosen.contains("columns"), "{chosen}");
+        assert!(run(&["--set", "columns=5"]).status.success());
+        let line = refused(&["run", &file, "--engine", engine, "--set", "columns=6"]);
+        let told = "--set columns=6: the model's weights make it 5";
+        assert!(line.contains(told), "{line}");
+        said(0, &["audit", &file, "--engine", engine]);
+    }
 }
 
 /// A model of which there can be no plan, and which fails node by node, is wrong about what fails there.

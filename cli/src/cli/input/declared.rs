@@ -15,6 +15,8 @@ pub(crate) struct Declared {
     pub(crate) inputs: Vec<Input>,
     /// The symbolic dimensions.
     pub(crate) symbols: SymbolScope,
+    /// Those of the file that are numbers, since its weights leave no others.
+    pub(crate) of_weights: Vec<(String, usize)>,
 }
 
 impl Declared {

@@ -17,9 +17,15 @@ pub(crate) fn find(
 ) -> TractResult<SymbolValues> {
     let mut sizes = SymbolValues::default();
     for (name, size) in set {
+        if let Some((_, only)) = model.of_weights.iter().find(|(symbol, _)| symbol == name) {
+            ensure!(size == only, "--set {name}={size}: the model's weights make it {only}");
+            continue;
+        }
         let Some(symbol) = model.symbols.get(name) else {
             let symbols = model.symbols.all_symbols();
-            let symbols: Vec<String> = symbols.iter().map(ToString::to_string).collect();
+            let symbols = symbols.iter().map(ToString::to_string);
+            let settled = model.of_weights.iter().map(|(symbol, _)| symbol.clone());
+            let symbols: Vec<String> = symbols.chain(settled).collect();
             let symbols = names(symbols.iter().map(String::as_str));
             bail!("--set {name}={size}: the model has no such symbol; its symbols: {symbols}");
         };

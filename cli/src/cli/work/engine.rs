@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use tract_onnx::pb::{GraphProto, ModelProto};
+use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Audit;
 use tract_onnx_cast::interpreter::{
@@ -77,6 +77,11 @@ impl Walked {
         Ok(Walked(Arc::new(Interpreter::of_proto(onnx, proto, folder)?)))
     }
 
+    /// A model of its inputs alone.
+    pub(crate) fn heading(&self) -> TractResult<InferenceModel> {
+        Ok(self.0.heading()?)
+    }
+
     /// Has its casts counted when it runs.
     pub(crate) fn watch(&self, audit: &Audit) {
         self.0.watch(audit);
@@ -95,24 +100,6 @@ impl Walked {
         };
         let named = names.into_iter().zip(outputs);
         Ok(named.map(|(name, output)| NamedTensor::of(name, output)).collect())
-    }
-}
-
-/// A model with the inputs of another one, and nothing that computes: what is declared of them can be read of one that tract
-/// cannot load.
-pub(crate) fn heading(proto: &ModelProto) -> ModelProto {
-    let graph = proto.graph.as_ref();
-    let has_default = |name: &str| {
-        graph.is_some_and(|graph| graph.initializer.iter().any(|held| held.name == name))
-    };
-    let inputs = graph.iter().flat_map(|graph| &graph.input);
-    let input = inputs.filter(|input| !has_default(&input.name)).cloned().collect();
-    let name = graph.map_or(String::new(), |graph| graph.name.clone());
-    ModelProto {
-        ir_version: proto.ir_version,
-        opset_import: proto.opset_import.clone(),
-        graph: Some(GraphProto { name, input, ..GraphProto::default() }),
-        ..ModelProto::default()
     }
 }
 

@@ -13,7 +13,7 @@ use tract_onnx_cast::interpreter::Observer;
 use tract_onnx_cast::untrusted::without_panic;
 use tract_onnx_cast::{
     CastOnnx, ElementType, Error as OwnError, ErrorKind as OwnKind, Limits, OnnxTensor,
-    input_element_types, model_proto, onnx, output_element_types,
+    input_element_types, model_proto, onnx, output_element_types, sizes_of_weights,
 };
 
 use crate::cli::input::chosen::price::Price;
@@ -23,7 +23,7 @@ use crate::cli::input_file::open_regular;
 use crate::cli::message::{ErrorKind, Problem, single_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::deadline::Deadline;
-use crate::cli::work::engine::{Engine, Walked, heading, note_of};
+use crate::cli::work::engine::{Engine, Walked, note_of};
 use crate::cli::work::plan::{Plan, plan};
 
 /// Opens models, within the limits of a worker. Every model of the command line is opened here.
@@ -155,9 +155,8 @@ impl Loader {
         folder: Option<&Path>,
     ) -> TractResult<Model> {
         self.check_need(&model)?;
-        let inputs = self.onnx().model_for_proto_model(&heading(&model))?;
-        let takes = Model::of(inputs, self.deadline.clone())?;
         let walked = Walked::of(onnx.clone(), model, folder)?;
+        let takes = Model::of(walked.heading()?, self.deadline.clone())?;
         let note = self.no_plan.as_deref().map(note_of);
         Ok(Model { walked: Some(walked), note, ..takes })
     }
@@ -210,7 +209,8 @@ impl Model {
             Ok(Input { name: model.node(outlet.node).name.clone(), ty, shape })
         };
         let inputs = model.inputs.iter().zip(types).map(input).collect::<TractResult<_>>()?;
-        let takes = Declared { inputs, symbols: model.symbols.clone() };
+        let of_weights = sizes_of_weights(&model);
+        let takes = Declared { inputs, symbols: model.symbols.clone(), of_weights };
         Ok(Model { model, again: None, file: None, deadline, takes, walked: None, note: None })
     }
 

@@ -44,9 +44,9 @@ use crate::cli::work::model::{Loader, Ran};
 /// type.
 ///
 /// An input that is not given gets random values that suit the nodes that take it.
-/// Its symbolic dimensions come from --set, else from the shapes of the given inputs, else they are
-/// chosen: never 1 where the model runs with others. A note names these inputs and says what they
-/// were given.
+/// Its symbolic dimensions are what the model's weights make them, or come from --set, else from the
+/// shapes of the given inputs, else they are chosen: never 1 where the model runs with others. A note
+/// names these inputs and says what they were given.
 #[derive(Args)]
 #[command(after_help = "Examples:
   onnx-cast run model.onnx --set batch=4 --seed 7
