@@ -28,7 +28,7 @@ pub(in crate::ops::fixes) struct Multiplies<'a> {
 
 /// An axis of an operand that is given a size.
 #[derive(Debug, Clone)]
-struct Given {
+struct WantedSize {
     operand: usize,
     axis: usize,
     size: TDim,
@@ -64,10 +64,10 @@ pub(in crate::ops::fixes) fn agree(
         model.node(id).op.axes_mapping(&inputs, &outputs)?
     };
     let inputs = operands(model.node(id));
-    let mut given = vec![];
+    let mut wanted = vec![];
     for axis in axes.iter_all_axes() {
         let is_summed = axis.outputs.iter().all(|places| places.is_empty());
-        given.extend(sizes_to_give(
+        wanted.extend(sizes_to_give(
             model,
             &inputs,
             axis,
@@ -75,7 +75,7 @@ pub(in crate::ops::fixes) fn agree(
         )?);
     }
     for (operand, input) in inputs.iter().enumerate() {
-        let of_operand = given.iter().filter(|given| given.operand == operand);
+        let of_operand = wanted.iter().filter(|size| size.operand == operand);
         let Some(op) = OfSizes::new(model, *input, of_operand, operand, multiplies)? else {
             continue;
         };
@@ -88,7 +88,7 @@ pub(in crate::ops::fixes) fn agree(
         let sized = model.wire_node(name, op, &all)?;
         model.add_edge(*sized.first().context("an output")?, InletId::new(id, operand))?;
     }
-    if !given.is_empty() {
+    if !wanted.is_empty() {
         (id..model.nodes.len()).try_for_each(|id| renew_facts(model, id))?;
     }
     Ok(())
@@ -107,17 +107,17 @@ fn sizes_to_give(
     inputs: &[OutletId],
     axis: &Axis,
     may_stretch: bool,
-) -> TractResult<Vec<Given>> {
+) -> TractResult<Vec<WantedSize>> {
     let mut all = vec![];
     for (operand, (input, places)) in inputs.iter().zip(&axis.inputs).enumerate() {
         for place in places {
             let size = model.outlet_fact(*input)?.shape.get(*place).cloned();
             let size = size.context("an axis of the operand")?;
-            all.push(Given { operand, axis: *place, size, may_stretch });
+            all.push(WantedSize { operand, axis: *place, size, may_stretch });
         }
     }
     // One element is multiplied by whatever there is, where it may be.
-    let is_one = |given: &Given| may_stretch && given.size == 1.to_dim();
+    let is_one = |given: &WantedSize| may_stretch && given.size == 1.to_dim();
     let size = if may_stretch {
         size_of_all(all.iter().map(|given| &given.size))?
     } else {
@@ -126,7 +126,7 @@ fn sizes_to_give(
         first.size.clone()
     };
     all.retain(|given| given.size != size && !is_one(given));
-    Ok(all.into_iter().map(|given| Given { size: size.clone(), ..given }).collect())
+    Ok(all.into_iter().map(|given| WantedSize { size: size.clone(), ..given }).collect())
 }
 
 /// What sizes of an axis amount to together, each of them that or 1.
@@ -172,7 +172,7 @@ impl OfSizes {
     fn new<'a>(
         model: &TypedModel,
         input: OutletId,
-        given: impl Iterator<Item = &'a Given>,
+        given: impl Iterator<Item = &'a WantedSize>,
         operand: usize,
         multiplies: Multiplies,
     ) -> TractResult<Option<OfSizes>> {
