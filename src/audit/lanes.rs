@@ -66,7 +66,7 @@ pub(super) const TILE: usize = 512;
 const SPAN: usize = 24;
 
 /// What one pass over a tile finds.
-pub(super) struct Found {
+pub(super) struct TileCounts {
     odd: bool,
     exact: u32,
     flushed: u32,
@@ -79,7 +79,7 @@ pub(super) trait Lane: Copy {
     const IS_DOUBLE: bool;
 
     /// Counts outcomes.
-    fn find(lanes: &Lanes, x: &[Self], y: &[Self]) -> Found;
+    fn find(lanes: &Lanes, x: &[Self], y: &[Self]) -> TileCounts;
 
     /// Whether one of the errors may be larger than the largest so far.
     fn may_exceed(lanes: &Lanes, x: &[Self], y: &[Self], pair: &Pair, stats: &CastStats) -> bool;
@@ -216,7 +216,7 @@ struct Survey<K, F> {
 
 /// How many of at most a tile's fields are this one.
 #[inline(always)]
-fn equal<F: Field>(fields: &[F], wanted: F) -> u32 {
+fn equal<F: ExponentField>(fields: &[F], wanted: F) -> u32 {
     // As many lanes as fill a vector of any level; each counts no further than a tile has rows of them.
     const LANES: usize = 64;
     let mut counts = [0u8; LANES];
@@ -231,10 +231,10 @@ fn equal<F: Field>(fields: &[F], wanted: F) -> u32 {
 }
 
 /// An exponent field.
-trait Field: Copy + PartialEq {}
+trait ExponentField: Copy + PartialEq {}
 
-impl Field for u8 {}
-impl Field for u16 {}
+impl ExponentField for u8 {}
+impl ExponentField for u16 {}
 
 /// Bits in an order in which integers compare as the numbers do, and back.
 macro_rules! key_of {
@@ -249,7 +249,7 @@ macro_rules! lane {
         impl Lane for $float {
             const IS_DOUBLE: bool = $is_double;
 
-            fn find(lanes: &Lanes, x: &[$float], y: &[$float]) -> Found {
+            fn find(lanes: &Lanes, x: &[$float], y: &[$float]) -> TileCounts {
                 const SIGN: $bits = 1 << ($bits::BITS - 1);
                 let infinity = $float::INFINITY.to_bits();
                 let normal = $float::MIN_POSITIVE.to_bits();
@@ -289,7 +289,7 @@ macro_rules! lane {
                 );
                 // There are no more elements in a tile.
                 let count = |word: $bits| word as u32;
-                Found {
+                TileCounts {
                     odd: odd != 0,
                     exact: count(exact),
                     flushed: count(flushed),

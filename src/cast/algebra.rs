@@ -64,14 +64,15 @@ impl TypePair {
                     self.is_lossless() || (via != ElementType::Bool && to.bits() <= via.bits())
                 }
                 // The value is now judged as a float's, which has limits (§7.3).
-                (true, false) => self.is_lossless() && Word::of(to).holds(from),
+                (true, false) => self.is_lossless() && WrappedWord::of(to).holds(from),
                 (false, false) => self.is_lossless(),
                 (false, true) if from == ElementType::String || via == ElementType::Bool => false,
                 (false, true) => {
                     let is_part = to.bits() <= via.bits()
-                        && Word::of(to) != Word::Upper
-                        && (Word::of(via) == Word::of(to)
-                            || (Word::of(via) > Word::of(to) && self.ends_in_zeros(to)));
+                        && WrappedWord::of(to) != WrappedWord::Upper
+                        && (WrappedWord::of(via) == WrappedWord::of(to)
+                            || (WrappedWord::of(via) > WrappedWord::of(to)
+                                && self.ends_in_zeros(to)));
                     is_part || self.only_truncates()
                 }
             },
@@ -112,7 +113,7 @@ impl TypePair {
     /// other bits than its word.
     fn ends_in_zeros(self, to: ElementType) -> bool {
         let Family::Float(source) = self.from.family() else { return false };
-        let word = if Word::of(to) == Word::Bits32 { 32 } else { 64 };
+        let word = if WrappedWord::of(to) == WrappedWord::Bits32 { 32 } else { 64 };
         let is_whole_word = to.family() == Family::Signed && to.bits() == word;
         !is_whole_word && to.bits() + source.mantissa_bits < word
     }
@@ -141,19 +142,19 @@ impl TypePair {
 /// How a float out of an integer type's range is treated ([SEMANTICS §7.3](crate::semantics)): it becomes a signed
 /// word, of which the low bits are kept.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Word {
+enum WrappedWord {
     Bits32,
     Bits64,
     /// UINT64, which adds what is beyond a signed word.
     Upper,
 }
 
-impl Word {
-    fn of(ty: ElementType) -> Word {
+impl WrappedWord {
+    fn of(ty: ElementType) -> WrappedWord {
         match (ty.family(), ty.bits()) {
-            (_, ..=16) | (Family::Signed, 32) => Word::Bits32,
-            (Family::Unsigned, 64) => Word::Upper,
-            _ => Word::Bits64,
+            (_, ..=16) | (Family::Signed, 32) => WrappedWord::Bits32,
+            (Family::Unsigned, 64) => WrappedWord::Upper,
+            _ => WrappedWord::Bits64,
         }
     }
 
@@ -161,9 +162,9 @@ impl Word {
     fn holds(self, ty: ElementType) -> bool {
         let bits = significant_bits(ty);
         match self {
-            Word::Bits32 => bits <= 31,
-            Word::Bits64 => bits <= 63,
-            Word::Upper => true,
+            WrappedWord::Bits32 => bits <= 31,
+            WrappedWord::Bits64 => bits <= 63,
+            WrappedWord::Upper => true,
         }
     }
 }

@@ -39,7 +39,7 @@ use tract_onnx::pb::ModelProto;
 
 use context::Context;
 pub use context::Counts;
-use write::{Kind, Unknown};
+use write::{MessageKind, Unknown};
 
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error, Result};
@@ -312,8 +312,8 @@ fn converted(
     }
     let casts = context.nodes(&graph).into_iter().filter(|id| graph.node(*id).op_type == "Cast");
     context.counts.casts = casts.count();
-    let mut unknown = Unknown::of(Kind::Model, file)?;
-    unknown.retype_sequences(Kind::Model, &context.retyped_sequences(&graph), options.to)?;
+    let mut unknown = Unknown::of(MessageKind::Model, file)?;
+    unknown.retype_sequences(MessageKind::Model, &context.retyped_sequences(&graph), options.to)?;
     let function_values = context.functions.export(&mut graph);
     let Context { report, counts, renamed, codes, .. } = context;
     let opset = graph.opset;

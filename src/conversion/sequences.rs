@@ -8,7 +8,7 @@ use super::context::Context;
 use crate::cast::element_type::ElementType;
 use crate::onnx::node::attribute;
 use crate::onnx::operators::schema::{self, ParameterType, Schema};
-use crate::typed::inference::Known;
+use crate::typed::inference::KnownTypes;
 
 /// Whether a node only puts tensors into sequences, or takes them out.
 pub(super) fn moves(node: &Node) -> bool {
@@ -19,7 +19,7 @@ pub(super) fn moves(node: &Node) -> bool {
 }
 
 /// The type of the elements of what such a node makes, where that is known.
-pub(super) fn made(known: &Known, value: ValueId) -> Option<ElementType> {
+pub(super) fn made(known: &KnownTypes, value: ValueId) -> Option<ElementType> {
     let node = known.graph.maker(value).map(|id| known.graph.node(id))?;
     match node.op_type() {
         _ if !moves(node) => None,

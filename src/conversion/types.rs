@@ -9,7 +9,7 @@ use super::sequences;
 use crate::cast::element_type::ElementType;
 use crate::onnx::declared_shapes::element_type;
 use crate::onnx::operators::schema::{self, ParameterType};
-use crate::typed::inference::{self, Known, Visitor};
+use crate::typed::inference::{self, KnownTypes, Visitor};
 
 /// Fills [`Context::types`], and what goes with them.
 pub(super) fn infer(graph: &mut Graph, context: &mut Context) {
@@ -23,7 +23,7 @@ struct Contradictions(Vec<String>);
 
 impl Visitor for Contradictions {
     /// Whether inputs of one type variable have one type.
-    fn node(&mut self, known: &mut Known, id: NodeId) {
+    fn node(&mut self, known: &mut KnownTypes, id: NodeId) {
         let (node, inputs) = (known.graph.node(id), known.inputs(id));
         let schema = schema::schema(&node.op_type, node.opset).filter(|_| node.is_onnx());
         let Some(schema) = schema else { return };
@@ -45,14 +45,14 @@ impl Visitor for Contradictions {
         }
     }
 
-    fn made(&self, known: &Known, value: ValueId) -> Option<ElementType> {
+    fn made(&self, known: &KnownTypes, value: ValueId) -> Option<ElementType> {
         sequences::made(known, value)
     }
 
     /// Holds what is made against what is declared.
     fn value(
         &mut self,
-        known: &mut Known,
+        known: &mut KnownTypes,
         value: ValueId,
         made: Option<ElementType>,
     ) -> Option<ElementType> {

@@ -5,7 +5,7 @@ use tract_onnx::prelude::TractResult;
 
 use super::Interpreter;
 use super::observer::SharedTensor;
-use super::run::Run;
+use super::run::ModelRun;
 use super::value::{Typed, Value};
 use crate::error::{Error, Result};
 use crate::plug::guard::without_panic;
@@ -23,7 +23,7 @@ impl Interpreter {
 
     fn of_constants(&self, name: &str) -> TractResult<Option<SharedTensor>> {
         let Some((value, nodes)) = self.makers_of(name) else { return Ok(None) };
-        let mut run = Run::new(self);
+        let mut run = ModelRun::new(self);
         for node in nodes.into_iter().rev() {
             run.node(node)?;
         }

@@ -5,7 +5,7 @@ use tract_onnx::pb::tensor_shape_proto::dimension::Value::DimValue;
 use tract_onnx::prelude::{Tensor, TractResult, tensor0};
 
 use super::inner::{Source, Target, Time};
-use super::run::{Inputs, Run};
+use super::run::{Inputs, ModelRun};
 use super::value::{Typed, Value};
 use crate::cast::element_type::ElementType;
 
@@ -16,7 +16,7 @@ pub(super) type Declared = Option<(ElementType, Vec<usize>)>;
 const ITERATIONS: i64 = 1 << 20;
 
 /// `If`: runs one of two bodies.
-pub(super) fn branch(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn branch(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
     let Some(condition) = run.number(id, &inputs, 0)? else {
         return run.refuse(id, "has no condition");
     };
@@ -29,7 +29,7 @@ pub(super) fn branch(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<V
 
 /// `Loop`: runs its body until it says so, or as often as it is told. What the body takes is the number of the iteration, the
 /// condition, and what the iteration before has left; what it makes behind these is stacked along a new first axis.
-pub(super) fn repeat(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn repeat(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
     let body = run.held(id, "body")?;
     let most = run.number(id, &inputs, 0)?;
     let mut goes_on = run.number(id, &inputs, 1)? != Some(0);
@@ -86,7 +86,7 @@ fn scalar(tensor: Tensor) -> TractResult<Value> {
 }
 
 /// What a body declares of an output: its type, and its sizes, 0 for one that it leaves open.
-pub(super) fn declared_of(run: &Run, body: BodyId, place: usize) -> Declared {
+pub(super) fn declared_of(run: &ModelRun, body: BodyId, place: usize) -> Declared {
     let output = run.model.graph.body(body).outputs().get(place)?;
     let tensor = tensor_type(output.declared.r#type.as_ref())?;
     let dims = tensor.shape.iter().flat_map(|shape| &shape.dim);
@@ -100,7 +100,7 @@ pub(super) fn declared_of(run: &Run, body: BodyId, place: usize) -> Declared {
 
 /// Puts each of the values that a body has made onto its stack.
 pub(super) fn stack(
-    run: &Run,
+    run: &ModelRun,
     id: NodeId,
     stacks: &mut [Vec<Typed>],
     made: impl Iterator<Item = Value>,

@@ -14,15 +14,15 @@ use crate::passes::casts::node::{CastKind, CastNode};
 /// An audit of a whole model, by the nodes that its rows are about.
 pub(super) struct Counted {
     audit: Audit,
-    places: HashMap<Row, Vec<usize>>,
+    places: HashMap<CastKey, Vec<usize>>,
 }
 
 /// A graph, the name of a node in it, and the operator where its result is rounded.
-type Row = (Arc<str>, String, Option<String>);
+type CastKey = (Arc<str>, String, Option<String>);
 
 impl Counted {
     pub(super) fn new(audit: &Audit) -> Counted {
-        let mut places: HashMap<Row, Vec<usize>> = HashMap::new();
+        let mut places: HashMap<CastKey, Vec<usize>> = HashMap::new();
         for (place, cast) in audit.casts().iter().enumerate() {
             places.entry(row(cast, &cast.graph, cast.node.clone())).or_default().push(place);
         }
@@ -59,7 +59,7 @@ impl Counted {
     }
 }
 
-fn row(cast: &CastNode, graph: &Arc<str>, node: String) -> Row {
+fn row(cast: &CastNode, graph: &Arc<str>, node: String) -> CastKey {
     let rounded = match &cast.kind {
         CastKind::Rounding(operator) => Some(operator.clone()),
         _ => None,

@@ -4,7 +4,7 @@ use onnx_cast_graph::{BodyId, NodeId, ValueId};
 use tract_onnx::prelude::TractResult;
 
 use super::observer::{BodyInput, BodyOutput};
-use super::run::Run;
+use super::run::ModelRun;
 use super::value::Value;
 
 /// Where an input of a body comes from.
@@ -41,7 +41,7 @@ pub(super) struct Time<'a> {
     pub(super) targets: &'a [Target],
 }
 
-impl Run<'_> {
+impl ModelRun<'_> {
     /// Runs a body of a node on values for its inputs, and returns those of its outputs.
     pub(super) fn inner(&mut self, time: &Time, given: Vec<Value>) -> TractResult<Vec<Value>> {
         if self.observer.is_none() {

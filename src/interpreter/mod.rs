@@ -48,7 +48,7 @@ use crate::tensor::typed::OnnxTensor;
 use node::Builder;
 pub use observer::{BodyInput, BodyOutput, NodeRun, ObservedTensor, Observer, SharedTensor};
 use operators::runners;
-use run::{Inputs, Run, Runner};
+use run::{Inputs, ModelRun, Runner};
 use schedule::Schedules;
 pub use value::OnnxValue;
 use value::Value;
@@ -153,7 +153,7 @@ impl Interpreter {
     /// When an input is missing, a node cannot be built for its inputs, or cannot be run on them; an error names the node. An
     /// output that is a sequence or an optional is an error as well.
     pub fn run(&self, inputs: Vec<OnnxTensor>) -> Result<Vec<OnnxTensor>> {
-        without_panic(|| self.outputs(inputs, Run::new(self))).map_err(Error::of)
+        without_panic(|| self.outputs(inputs, ModelRun::new(self))).map_err(Error::of)
     }
 
     /// As [`Interpreter::run`], shown to an observer, which may change what nodes make.
@@ -166,7 +166,8 @@ impl Interpreter {
         inputs: Vec<OnnxTensor>,
         observer: &mut dyn Observer,
     ) -> Result<Vec<OnnxTensor>> {
-        without_panic(|| self.outputs(inputs, Run::observed_by(self, observer))).map_err(Error::of)
+        without_panic(|| self.outputs(inputs, ModelRun::observed_by(self, observer)))
+            .map_err(Error::of)
     }
 
     /// As [`Interpreter::run`], where inputs or outputs may be sequences or optionals.
@@ -175,10 +176,10 @@ impl Interpreter {
     ///
     /// As [`Interpreter::run`], but for such outputs.
     pub fn run_values(&self, inputs: Vec<OnnxValue>) -> Result<Vec<OnnxValue>> {
-        without_panic(|| self.values(inputs, Run::new(self))).map_err(Error::of)
+        without_panic(|| self.values(inputs, ModelRun::new(self))).map_err(Error::of)
     }
 
-    fn outputs(&self, inputs: Vec<OnnxTensor>, run: Run) -> TractResult<Vec<OnnxTensor>> {
+    fn outputs(&self, inputs: Vec<OnnxTensor>, run: ModelRun) -> TractResult<Vec<OnnxTensor>> {
         let inputs = inputs.into_iter().map(OnnxValue::Tensor).collect();
         let tensor = |(value, name): (OnnxValue, &str)| match value {
             OnnxValue::Tensor(tensor) => Ok(tensor),
@@ -190,7 +191,7 @@ impl Interpreter {
         self.values(inputs, run)?.into_iter().zip(self.output_names()).map(tensor).collect()
     }
 
-    fn values(&self, inputs: Vec<OnnxValue>, mut run: Run) -> TractResult<Vec<OnnxValue>> {
+    fn values(&self, inputs: Vec<OnnxValue>, mut run: ModelRun) -> TractResult<Vec<OnnxValue>> {
         let main = self.graph.main();
         let wanted = self.input_names();
         if inputs.len() != wanted.len() {
@@ -208,7 +209,7 @@ impl Interpreter {
 
     /// What a node makes of other inputs than those of a run, by place.
     fn made(&self, node: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
-        Run::new(self).made(node, inputs)
+        ModelRun::new(self).made(node, inputs)
     }
 
     /// The inputs of a body that somebody has to give.

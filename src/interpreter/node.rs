@@ -40,12 +40,12 @@ pub(super) struct Builder {
 
 /// What a node was built for.
 struct Last {
-    inputs: Vec<Option<Taken>>,
+    inputs: Vec<Option<BuiltInput>>,
     built: Arc<Built>,
 }
 
 /// An input that a node was built for.
-struct Taken {
+struct BuiltInput {
     ty: ElementType,
     shape: TVec<usize>,
     /// Its value, if that decides what is built.
@@ -289,23 +289,24 @@ impl Last {
         let taken = |(typed, decides): (&Option<Typed>, &bool)| {
             let Typed { ty, tensor } = typed.as_ref()?;
             let deciding = decides.then(|| tensor.clone());
-            Some(Taken { ty: *ty, shape: tensor.shape().into(), deciding })
+            Some(BuiltInput { ty: *ty, shape: tensor.shape().into(), deciding })
         };
         Last { inputs: inputs.iter().zip(deciding).map(taken).collect(), built }
     }
 
     /// Whether what was built is what would be built for these inputs.
     fn is_for(&self, inputs: &[Option<Typed>], deciding: &[bool]) -> bool {
-        let is_alike = |((taken, typed), decides): ((&Option<Taken>, &Option<Typed>), &bool)| {
-            let (Some(taken), Some(Typed { ty, tensor })) = (taken, typed) else {
-                return taken.is_none() && typed.is_none();
+        let is_alike =
+            |((taken, typed), decides): ((&Option<BuiltInput>, &Option<Typed>), &bool)| {
+                let (Some(taken), Some(Typed { ty, tensor })) = (taken, typed) else {
+                    return taken.is_none() && typed.is_none();
+                };
+                let has_value = match &taken.deciding {
+                    Some(value) => *decides && (Arc::ptr_eq(value, tensor) || value == tensor),
+                    None => !decides,
+                };
+                has_value && taken.ty == *ty && *taken.shape == *tensor.shape()
             };
-            let has_value = match &taken.deciding {
-                Some(value) => *decides && (Arc::ptr_eq(value, tensor) || value == tensor),
-                None => !decides,
-            };
-            has_value && taken.ty == *ty && *taken.shape == *tensor.shape()
-        };
         self.inputs.len() == inputs.len()
             && self.inputs.iter().zip(inputs).zip(deciding).all(is_alike)
     }

@@ -2,7 +2,7 @@
 
 use onnx_cast_graph::{Graph, NodeId, NodeView, Table};
 
-use super::run::{Row, Runner};
+use super::run::{OperatorEntry, Runner};
 use super::{control, kernels, scan, sequences};
 
 /// What runs each node of a graph.
@@ -23,7 +23,7 @@ pub(super) fn runners(graph: &Graph) -> Table<NodeId, Runner> {
 const MANY: usize = usize::MAX;
 
 /// The operators that run here.
-pub(super) const OPERATORS: &[Row] = &[
+pub(super) const OPERATORS: &[OperatorEntry] = &[
     ("ConcatFromSequence", sequences::concat, 1, &["axis", "new_axis"]),
     ("Constant", sequences::constant, 0, CONSTANTS),
     ("Identity", sequences::identity, 1, &[]),

@@ -14,23 +14,23 @@ use crate::passes::facts::value_type::declared_type;
 use crate::plug::guard::without_panic;
 
 /// The values of a running model.
-pub(super) struct Run<'a> {
+pub(super) struct ModelRun<'a> {
     pub(super) model: &'a Interpreter,
     values: Table<ValueId, Value>,
     pub(super) observer: Option<&'a mut dyn Observer>,
 }
 
 /// What runs an operator here rather than by tract: the inputs by place, then the outputs by place.
-pub(super) type Operator = fn(&mut Run, NodeId, Inputs) -> TractResult<Vec<Value>>;
+pub(super) type Operator = fn(&mut ModelRun, NodeId, Inputs) -> TractResult<Vec<Value>>;
 
 /// An operator that runs here, its function, the most inputs that it takes, and its attributes.
-pub(super) type Row = (&'static str, Operator, usize, &'static [&'static str]);
+pub(super) type OperatorEntry = (&'static str, Operator, usize, &'static [&'static str]);
 
 /// What runs a node.
 #[derive(Clone, Copy)]
 pub(super) enum Runner {
     /// An operator of this folder's.
-    Here(&'static Row),
+    Here(&'static OperatorEntry),
     /// A kernel of this project's.
     Kernel(kernels::Kernel),
     Tract,
@@ -39,13 +39,16 @@ pub(super) enum Runner {
 /// The inputs of a node by place; `None` for one that is not given.
 pub(super) type Inputs = Vec<Option<Value>>;
 
-impl<'a> Run<'a> {
-    pub(super) fn new(model: &'a Interpreter) -> Run<'a> {
-        Run { model, values: Table::default(), observer: None }
+impl<'a> ModelRun<'a> {
+    pub(super) fn new(model: &'a Interpreter) -> ModelRun<'a> {
+        ModelRun { model, values: Table::default(), observer: None }
     }
 
-    pub(super) fn observed_by(model: &'a Interpreter, observer: &'a mut dyn Observer) -> Run<'a> {
-        Run { observer: Some(observer), ..Run::new(model) }
+    pub(super) fn observed_by(
+        model: &'a Interpreter,
+        observer: &'a mut dyn Observer,
+    ) -> ModelRun<'a> {
+        ModelRun { observer: Some(observer), ..ModelRun::new(model) }
     }
 
     /// Runs a body on values for its inputs, and returns those of its outputs.

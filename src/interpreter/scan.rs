@@ -5,7 +5,7 @@ use tract_onnx::prelude::*;
 
 use super::control::{declared_of, stack, stack_of};
 use super::inner::{Source, Target, Time};
-use super::run::{Inputs, Run};
+use super::run::{Inputs, ModelRun};
 use super::value::{Typed, Value};
 use crate::onnx::node::from_front;
 
@@ -16,7 +16,7 @@ struct Lane {
 }
 
 /// The states of the body come first, then what is scanned; states are handed on, other outputs stacked.
-pub(super) fn scan(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn scan(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
     let node = run.model.graph.node(id);
     if node.opset < 9 {
         return run
@@ -81,7 +81,7 @@ type Scanned = (Typed, usize, bool);
 
 /// The inputs that are scanned, and how long they are.
 fn scanned_inputs(
-    run: &mut Run,
+    run: &mut ModelRun,
     id: NodeId,
     inputs: &Inputs,
     states: usize,
@@ -105,7 +105,7 @@ fn scanned_inputs(
 }
 
 /// The attributes `…_axes` and `…_directions`; by default the first axis, forwards.
-fn lanes(run: &Run, id: NodeId, what: &str, count: usize) -> TractResult<Vec<Lane>> {
+fn lanes(run: &ModelRun, id: NodeId, what: &str, count: usize) -> TractResult<Vec<Lane>> {
     let node = run.model.graph.node(id);
     let read = |name: &str| attribute(node, &format!("{what}_{name}")).map(|held| &held.ints);
     let (axes, directions) = (read("axes"), read("directions"));

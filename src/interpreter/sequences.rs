@@ -4,12 +4,12 @@ use onnx_cast_graph::{NodeId, NodeView, attribute, int};
 use tract_onnx::prelude::*;
 
 use super::control::stack_of;
-use super::run::{Inputs, Run};
+use super::run::{Inputs, ModelRun};
 use super::value::{Typed, Value};
 use crate::onnx::node::from_front;
 
 /// `Constant`: a tensor is read as it is; what else there may be is a node as others.
-pub(super) fn constant(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn constant(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
     let value = attribute(run.model.graph.node(id), "value").and_then(|value| value.t.as_ref());
     match value {
         Some(tensor) if run.model.graph.node(id).attributes.len() == 1 => {
@@ -20,7 +20,7 @@ pub(super) fn constant(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult
 }
 
 /// `Identity`, of whatever it is given.
-pub(super) fn identity(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn identity(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
     match inputs.into_iter().next().flatten() {
         Some(value) => Ok(vec![value]),
         None => run.refuse(id, "has no input"),
@@ -28,13 +28,17 @@ pub(super) fn identity(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult
 }
 
 /// `Optional`: its input, or an empty one.
-pub(super) fn optional(_: &mut Run, _: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn optional(_: &mut ModelRun, _: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
     let inner = inputs.into_iter().next().flatten();
     Ok(vec![Value::Optional(inner.map(Box::new))])
 }
 
 /// `OptionalGetElement`: what an optional holds; since opset 18 a tensor or a sequence stands for one that holds it.
-pub(super) fn get_element(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn get_element(
+    run: &mut ModelRun,
+    id: NodeId,
+    inputs: Inputs,
+) -> TractResult<Vec<Value>> {
     match inputs.into_iter().next().flatten() {
         Some(Value::Optional(Some(inner))) => Ok(vec![*inner]),
         Some(value @ (Value::Tensor(_) | Value::Sequence(_))) => Ok(vec![value]),
@@ -43,26 +47,26 @@ pub(super) fn get_element(run: &mut Run, id: NodeId, inputs: Inputs) -> TractRes
 }
 
 /// `OptionalHasElement`.
-pub(super) fn has_element(_: &mut Run, _: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn has_element(_: &mut ModelRun, _: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
     let given = inputs.into_iter().next().flatten();
     let has = !matches!(given, None | Some(Value::Optional(None)));
     Ok(vec![Value::Tensor(Typed::native(tensor0(has))?)])
 }
 
 /// `SequenceConstruct`: its inputs in their order.
-pub(super) fn construct(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn construct(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
     let places = 0..inputs.len();
     let tensors = places.map(|place| run.tensor(id, &inputs, place));
     Ok(vec![Value::Sequence(tensors.collect::<TractResult<_>>()?)])
 }
 
 /// `SequenceEmpty`.
-pub(super) fn empty(_: &mut Run, _: NodeId, _: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn empty(_: &mut ModelRun, _: NodeId, _: Inputs) -> TractResult<Vec<Value>> {
     Ok(vec![Value::Sequence(vec![])])
 }
 
 /// `SequenceAt`: the tensor at a position, of which a negative one counts from the end.
-pub(super) fn at(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn at(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
     let sequence = sequence(run, id, &inputs)?;
     let index = position(run, id, &inputs, 1, sequence.len(), sequence.len())?;
     match sequence.into_iter().nth(index) {
@@ -72,7 +76,7 @@ pub(super) fn at(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<V
 }
 
 /// `SequenceErase`: the sequence without the tensor at a position, by default the last.
-pub(super) fn erase(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn erase(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
     let mut sequence = sequence(run, id, &inputs)?;
     if sequence.is_empty() {
         return run.refuse(id, "is given an empty sequence");
@@ -83,7 +87,7 @@ pub(super) fn erase(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Ve
 }
 
 /// `SequenceInsert`: the sequence with a tensor before a position, by default behind the last.
-pub(super) fn insert(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn insert(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
     let mut sequence = sequence(run, id, &inputs)?;
     let tensor = run.tensor(id, &inputs, 1)?;
     if let Some(other) = sequence.first().filter(|other| other.ty != tensor.ty) {
@@ -96,13 +100,13 @@ pub(super) fn insert(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<V
 }
 
 /// `SequenceLength`.
-pub(super) fn length(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn length(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
     let length = i64::try_from(sequence(run, id, &inputs)?.len())?;
     Ok(vec![Value::Tensor(Typed::native(tensor0(length))?)])
 }
 
 /// `SequenceMap`: its body on each tensor in turn; inputs that are tensors are the same each time.
-pub(super) fn map(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn map(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
     let body = run.held(id, "body")?;
     let count = sequence(run, id, &inputs)?.len();
     let outputs = run.model.graph.body(body).outputs().len();
@@ -129,7 +133,7 @@ pub(super) fn map(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<
 }
 
 /// `ConcatFromSequence`: all tensors along an axis, or along a new one.
-pub(super) fn concat(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn concat(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
     let sequence = sequence(run, id, &inputs)?;
     let Some(first) = sequence.first() else {
         return run.refuse(id, "is given an empty sequence");
@@ -151,7 +155,7 @@ pub(super) fn concat(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<V
 
 /// `SplitToSequence`: pieces of a length, the last one shorter, or of lengths; without either each place of the axis, which
 /// then goes unless `keepdims` says otherwise.
-pub(super) fn split(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn split(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
     let data = run.tensor(id, &inputs, 0)?;
     let node = run.model.graph.node(id);
     let Some(axis) = from_front(int(node, "axis").unwrap_or(0), data.tensor.rank()) else {
@@ -207,7 +211,7 @@ fn lengths(size: usize, rank: usize, split: &[i64]) -> Option<Vec<usize>> {
     }
 }
 
-fn sequence(run: &Run, id: NodeId, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+fn sequence(run: &ModelRun, id: NodeId, inputs: &Inputs) -> TractResult<Vec<Typed>> {
     match inputs.first() {
         Some(Some(Value::Sequence(sequence))) => Ok(sequence.clone()),
         Some(Some(Value::Optional(Some(inner)))) => match &**inner {
@@ -221,7 +225,7 @@ fn sequence(run: &Run, id: NodeId, inputs: &Inputs) -> TractResult<Vec<Typed>> {
 
 /// A position that an input gives, below `bound`.
 fn position(
-    run: &Run,
+    run: &ModelRun,
     id: NodeId,
     inputs: &Inputs,
     place: usize,

@@ -6,7 +6,7 @@ use onnx_cast_graph::{BodyId, Graph, NodeId, ValueId, subgraphs};
 use prost::Message;
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto};
 
-use super::edits::{Edits, ONLY, Place};
+use super::edits::{Edits, FieldPlace, ONLY};
 use crate::onnx::declared_shapes::element_type;
 use crate::onnx::function_fields::Parts;
 use crate::typed::functions::Functions;
@@ -43,7 +43,7 @@ struct Patch<'g> {
 }
 
 impl Patch<'_> {
-    fn body(&mut self, body: BodyId, message: &GraphProto, way: &[Place], fields: Fields) {
+    fn body(&mut self, body: BodyId, message: &GraphProto, way: &[FieldPlace], fields: Fields) {
         let mut kept = HashMap::new();
         let mut added = vec![];
         for id in self.graph.nodes_of(body) {
@@ -65,7 +65,7 @@ impl Patch<'_> {
         self.declarations(body, message, way, fields);
     }
 
-    fn node(&mut self, id: NodeId, message: &NodeProto, way: &[Place]) {
+    fn node(&mut self, id: NodeId, message: &NodeProto, way: &[FieldPlace]) {
         let node = self.graph.node(id);
         for (field, names, values) in
             [(1, &message.input, node.inputs()), (2, &message.output, node.outputs())]
@@ -100,7 +100,13 @@ impl Patch<'_> {
         }
     }
 
-    fn declarations(&mut self, body: BodyId, message: &GraphProto, way: &[Place], fields: Fields) {
+    fn declarations(
+        &mut self,
+        body: BodyId,
+        message: &GraphProto,
+        way: &[FieldPlace],
+        fields: Fields,
+    ) {
         let held = self.graph.body(body);
         for (place, (before, output)) in message.output.iter().zip(held.outputs()).enumerate() {
             self.declaration(before, output.declared.r#type.as_ref(), (fields.output, place), way);
@@ -130,8 +136,8 @@ impl Patch<'_> {
         &mut self,
         before: &ValueInfoProto,
         now: Option<&TypeProto>,
-        place: Place,
-        way: &[Place],
+        place: FieldPlace,
+        way: &[FieldPlace],
     ) {
         if let (Some(before), Some(now)) = (element_type(before.r#type.as_ref()), element_type(now))
             && before != now

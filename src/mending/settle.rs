@@ -11,7 +11,7 @@ use crate::cast::element_type::ElementType;
 use crate::onnx::cast_spec::{CastSpec, Operator};
 use crate::onnx::operators::behaviour::Behaviour;
 use crate::onnx::operators::schema::{self, ParameterType, Schema};
-use crate::typed::inference::{Known, declared};
+use crate::typed::inference::{KnownTypes, declared};
 
 impl Walk {
     /// Settles what a cast makes that is to make `made`. Where its declaration says another type, the users decide; without
@@ -59,7 +59,7 @@ impl Walk {
     }
 
     /// Brings a node's inputs to types that it can have.
-    pub(super) fn settle_inputs(&mut self, known: &mut Known, id: NodeId) {
+    pub(super) fn settle_inputs(&mut self, known: &mut KnownTypes, id: NodeId) {
         let Some(schema) = schema_of(known.graph.node(id)) else { return };
         for variable in schema.variables() {
             let types = known.inputs(id).into_iter().enumerate();
@@ -85,7 +85,7 @@ impl Walk {
     }
 
     /// Brings inputs to other types that no version of the operator takes.
-    fn settle_refused(&mut self, known: &mut Known, id: NodeId, schema: &Schema) {
+    fn settle_refused(&mut self, known: &mut KnownTypes, id: NodeId, schema: &Schema) {
         for (place, ty) in known.inputs(id).into_iter().enumerate() {
             let Some(ty) = ty else { continue };
             let allows = |schema: &Schema| {
@@ -112,7 +112,7 @@ impl Walk {
     }
 
     /// Whether an attribute gives an output the type that an input has given it.
-    fn check_attribute(&mut self, known: &Known, id: NodeId, schema: &Schema) {
+    fn check_attribute(&mut self, known: &KnownTypes, id: NodeId, schema: &Schema) {
         let (node, types) = (known.graph.node(id), known.inputs(id));
         let Some(attribute) = Behaviour::of(node).type_attribute else { return };
         let given = int(node, attribute.name).and_then(|id| i32::try_from(id).ok());
@@ -137,7 +137,7 @@ impl Walk {
     /// the constants are. `None` for no change, or where there is nothing to tell it by.
     fn common_type(
         &self,
-        known: &Known,
+        known: &KnownTypes,
         id: NodeId,
         schema: &Schema,
         variable: &'static str,
@@ -167,7 +167,7 @@ impl Walk {
 
     /// Gives a node an input of another type: of the cast that makes it with a better target, of a value that has the same
     /// numbers, or of a new cast.
-    fn settle_input(&mut self, known: &mut Known, id: NodeId, place: usize, ty: ElementType) {
+    fn settle_input(&mut self, known: &mut KnownTypes, id: NodeId, place: usize, ty: ElementType) {
         let Some(value) = known.graph.node(id).input(place) else { return };
         let Some(from) = known.ty(value) else { return };
         if self.retarget(known, value, ty) {
@@ -194,7 +194,7 @@ impl Walk {
     }
 
     /// Gives the cast that a value comes from a better target, if all that use it and what is between want that type.
-    fn retarget(&mut self, known: &mut Known, mut value: ValueId, ty: ElementType) -> bool {
+    fn retarget(&mut self, known: &mut KnownTypes, mut value: ValueId, ty: ElementType) -> bool {
         loop {
             let graph = &*known.graph;
             if self.wanted(graph, value) != Some(ty) || self.is_pinned(graph, value) {
@@ -220,7 +220,7 @@ impl Walk {
     /// Puts a cast of a value before a node; `None` where the opset has none such.
     fn add_cast(
         &mut self,
-        known: &mut Known,
+        known: &mut KnownTypes,
         id: NodeId,
         value: ValueId,
         (from, to): (ElementType, ElementType),

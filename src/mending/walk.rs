@@ -11,7 +11,7 @@ use crate::cast::element_type::ElementType;
 use crate::onnx::cast_spec::{CastSpec, Operator};
 use crate::onnx::declared_shapes::element_type;
 use crate::typed::functions::Functions;
-use crate::typed::inference::{Known, Visitor, declared};
+use crate::typed::inference::{KnownTypes, Visitor, declared};
 
 /// What is found out on one walk.
 pub(super) struct Walk {
@@ -31,11 +31,11 @@ pub(super) struct Walk {
 }
 
 impl Visitor for Walk {
-    fn body(&mut self, known: &mut Known, body: BodyId) {
+    fn body(&mut self, known: &mut KnownTypes, body: BodyId) {
         self.wants.insert(body, wants(known, body));
     }
 
-    fn node(&mut self, known: &mut Known, id: NodeId) {
+    fn node(&mut self, known: &mut KnownTypes, id: NodeId) {
         match Operator::of(known.graph.node(id)) {
             Some(_) => self.cast(known, id),
             None => self.settle_inputs(known, id),
@@ -44,7 +44,7 @@ impl Visitor for Walk {
 
     fn value(
         &mut self,
-        known: &mut Known,
+        known: &mut KnownTypes,
         value: ValueId,
         made: Option<ElementType>,
     ) -> Option<ElementType> {
@@ -96,7 +96,7 @@ impl Walk {
         }
     }
 
-    fn cast(&mut self, known: &mut Known, id: NodeId) {
+    fn cast(&mut self, known: &mut KnownTypes, id: NodeId) {
         let node = known.graph.node(id);
         if node.attributes.iter().any(|attribute| !attribute.ref_attr_name.is_empty()) {
             return;

@@ -10,7 +10,7 @@ use crate::onnx::declared_shapes::element_type;
 use crate::onnx::operators::behaviour::Behaviour;
 use crate::onnx::operators::schema::{self, ParameterType, Schema};
 use crate::onnx::operators::types::held_type;
-use crate::typed::inference::{Known, declared};
+use crate::typed::inference::{KnownTypes, declared};
 
 /// What those users of a value want that want something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) enum Want {
 }
 
 /// What is wanted of the values that a body and those in it use.
-pub(super) fn wants(known: &Known, body: BodyId) -> HashMap<ValueId, Want> {
+pub(super) fn wants(known: &KnownTypes, body: BodyId) -> HashMap<ValueId, Want> {
     let mut users = Users { known, body, wants: HashMap::new() };
     for id in known.graph.all_nodes(body).into_iter().rev() {
         let node = known.graph.node(id);
@@ -57,7 +57,7 @@ pub(super) fn given_type(graph: &Graph, value: ValueId) -> Option<ElementType> {
 
 /// The users of values, and what is known before they have been asked.
 struct Users<'k, 'g> {
-    known: &'k Known<'g>,
+    known: &'k KnownTypes<'g>,
     body: BodyId,
     wants: HashMap<ValueId, Want>,
 }

@@ -66,7 +66,7 @@ pub(crate) struct Source<R> {
 }
 
 /// What stands behind a field's tag.
-pub(crate) enum Held {
+pub(crate) enum FieldPayload {
     Number(u64),
     /// As many bytes as this, which are not read yet.
     Fixed(u64),
@@ -77,21 +77,23 @@ pub(crate) enum Held {
 impl<R: BufRead + Seek> Source<R> {
     /// The tag of the next field of a message that ends there, and what stands behind it; `None` at the end.
     /// Fails when the file cannot be read. What is no message ends too early or is invalid data.
-    pub(crate) fn field(&mut self, end: u64) -> io::Result<Option<(u64, Held)>> {
+    pub(crate) fn field(&mut self, end: u64) -> io::Result<Option<(u64, FieldPayload)>> {
         let malformed = || io::Error::from(io::ErrorKind::InvalidData);
         if self.at >= end {
             return if self.at == end { Ok(None) } else { Err(malformed()) };
         }
         let tag = self.number()?;
         let held = match tag & 7 {
-            0 => Held::Number(self.number()?),
-            1 => Held::Fixed(8),
-            5 => Held::Fixed(4),
-            2 => Held::Bytes(self.number()?),
+            0 => FieldPayload::Number(self.number()?),
+            1 => FieldPayload::Fixed(8),
+            5 => FieldPayload::Fixed(4),
+            2 => FieldPayload::Bytes(self.number()?),
             _ => return Err(malformed()),
         };
         match held {
-            Held::Bytes(length) if end.checked_sub(self.at).is_none_or(|rest| length > rest) => {
+            FieldPayload::Bytes(length)
+                if end.checked_sub(self.at).is_none_or(|rest| length > rest) =>
+            {
                 Err(malformed())
             }
             held => Ok(Some((tag, held))),

@@ -11,7 +11,7 @@ use onnx_cast_graph::external_data;
 use prost::encoding::encode_varint;
 use tract_onnx::pb::TensorProto;
 
-use super::fields::{Held, Source};
+use super::fields::{FieldPayload, Source};
 
 /// From how many bytes on data stays in the file.
 const LEAST: u64 = 1 << 12;
@@ -47,18 +47,18 @@ struct Copy<'a> {
 }
 
 /// What becomes of a field of a number and a length.
-type Field<'f> = dyn FnMut(&mut Copy, u64, u64) -> Option<Vec<u8>> + 'f;
+type FieldRewrite<'f> = dyn FnMut(&mut Copy, u64, u64) -> Option<Vec<u8>> + 'f;
 
 impl Copy<'_> {
     /// A message of so many bytes, whose fields with a length are what `field` makes of them.
-    fn message(&mut self, length: u64, field: &mut Field) -> Option<Vec<u8>> {
+    fn message(&mut self, length: u64, field: &mut FieldRewrite) -> Option<Vec<u8>> {
         let (end, mut made) = (self.source.at.checked_add(length)?, vec![]);
         while let Some((tag, held)) = self.source.field(end).ok()? {
             encode_varint(tag, &mut made);
             match held {
-                Held::Number(number) => encode_varint(number, &mut made),
-                Held::Fixed(bytes) => made.extend(self.bytes(bytes)?),
-                Held::Bytes(length) => {
+                FieldPayload::Number(number) => encode_varint(number, &mut made),
+                FieldPayload::Fixed(bytes) => made.extend(self.bytes(bytes)?),
+                FieldPayload::Bytes(length) => {
                     let held = field(self, tag >> 3, length)?;
                     encode_varint(held.len() as u64, &mut made);
                     made.extend(held);

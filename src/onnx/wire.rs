@@ -9,13 +9,13 @@ use tract_onnx::pb::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 };
 
-use super::fields::{Held, Source};
+use super::fields::{FieldPayload, Source};
 use super::limits::{Limits, within};
 use crate::error::Error;
 
 /// The messages of onnx.proto that hold others of these.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum ScannedMessage {
     Model,
     Graph,
     Node,
@@ -25,16 +25,22 @@ enum Kind {
     Value,
 }
 
-impl Kind {
+impl ScannedMessage {
     /// What a field of a message of this kind holds. The numbers are those of onnx.proto.
-    fn field(self, number: u64) -> Option<Kind> {
+    fn field(self, number: u64) -> Option<ScannedMessage> {
         Some(match (self, number) {
-            (Kind::Model, 7) | (Kind::Attribute, 6 | 11) => Kind::Graph,
-            (Kind::Model, 25) => Kind::Function,
-            (Kind::Graph, 1) | (Kind::Function, 7) => Kind::Node,
-            (Kind::Graph, 5) | (Kind::Attribute, 5 | 10) => Kind::Tensor,
-            (Kind::Graph, 11..=13) | (Kind::Function, 12) => Kind::Value,
-            (Kind::Node, 5) | (Kind::Function, 11) => Kind::Attribute,
+            (ScannedMessage::Model, 7) | (ScannedMessage::Attribute, 6 | 11) => {
+                ScannedMessage::Graph
+            }
+            (ScannedMessage::Model, 25) => ScannedMessage::Function,
+            (ScannedMessage::Graph, 1) | (ScannedMessage::Function, 7) => ScannedMessage::Node,
+            (ScannedMessage::Graph, 5) | (ScannedMessage::Attribute, 5 | 10) => {
+                ScannedMessage::Tensor
+            }
+            (ScannedMessage::Graph, 11..=13) | (ScannedMessage::Function, 12) => {
+                ScannedMessage::Value
+            }
+            (ScannedMessage::Node, 5) | (ScannedMessage::Function, 11) => ScannedMessage::Attribute,
             _ => return None,
         })
     }
@@ -42,13 +48,13 @@ impl Kind {
     /// What one takes in memory without what it holds.
     fn bytes(self) -> u64 {
         let bytes = match self {
-            Kind::Model => size_of::<ModelProto>(),
-            Kind::Graph => size_of::<GraphProto>(),
-            Kind::Node => size_of::<NodeProto>(),
-            Kind::Attribute => size_of::<AttributeProto>(),
-            Kind::Tensor => size_of::<TensorProto>(),
-            Kind::Function => size_of::<FunctionProto>(),
-            Kind::Value => size_of::<ValueInfoProto>(),
+            ScannedMessage::Model => size_of::<ModelProto>(),
+            ScannedMessage::Graph => size_of::<GraphProto>(),
+            ScannedMessage::Node => size_of::<NodeProto>(),
+            ScannedMessage::Attribute => size_of::<AttributeProto>(),
+            ScannedMessage::Tensor => size_of::<TensorProto>(),
+            ScannedMessage::Function => size_of::<FunctionProto>(),
+            ScannedMessage::Value => size_of::<ValueInfoProto>(),
         };
         bytes as u64
     }
@@ -57,14 +63,14 @@ impl Kind {
     /// take eight.
     fn times(self, number: u64) -> u64 {
         match (self, number) {
-            (Kind::Tensor, 1 | 5 | 7 | 11) | (Kind::Attribute, 8) => 8,
+            (ScannedMessage::Tensor, 1 | 5 | 7 | 11) | (ScannedMessage::Attribute, 8) => 8,
             _ => 1,
         }
     }
 
     /// Whether the field is the data of a tensor.
     fn is_data(self, number: u64) -> bool {
-        self == Kind::Tensor && matches!(number, 4 | 9 | 10)
+        self == ScannedMessage::Tensor && matches!(number, 4 | 9 | 10)
     }
 }
 
@@ -85,7 +91,7 @@ pub(crate) fn check(
 ) -> io::Result<Result<(), Error>> {
     let source = Source { reader, at: 0 };
     let mut scan = Scan { source, limits, bytes: 0, nodes: 0 };
-    match scan.message(Kind::Model, length, 0) {
+    match scan.message(ScannedMessage::Model, length, 0) {
         Ok(()) => Ok(Ok(())),
         Err(Stop::Limit(error)) => Ok(Err(error)),
         Err(Stop::Io(error)) => match error.kind() {
@@ -121,19 +127,19 @@ struct Scan<'a, R> {
 
 impl<R: BufRead + Seek> Scan<'_, R> {
     /// A message of so many bytes, in graphs nested so deep.
-    fn message(&mut self, kind: Kind, length: u64, depth: u64) -> Result<(), Stop> {
-        let depth = depth + u64::from(kind == Kind::Graph);
+    fn message(&mut self, kind: ScannedMessage, length: u64, depth: u64) -> Result<(), Stop> {
+        let depth = depth + u64::from(kind == ScannedMessage::Graph);
         let place = || "the model's file".to_owned();
         within(place, "nesting", depth, self.limits.nesting)?;
-        self.nodes += u64::from(kind == Kind::Node);
+        self.nodes += u64::from(kind == ScannedMessage::Node);
         within(place, "nodes", self.nodes, self.limits.nodes)?;
         let end = self.source.at.saturating_add(length);
         while let Some((tag, held)) = self.source.field(end)? {
             let number = tag >> 3;
             match held {
-                Held::Number(_) => self.take(NUMBER)?,
-                Held::Fixed(bytes) => self.source.skip(bytes)?,
-                Held::Bytes(inner) => match kind.field(number) {
+                FieldPayload::Number(_) => self.take(NUMBER)?,
+                FieldPayload::Fixed(bytes) => self.source.skip(bytes)?,
+                FieldPayload::Bytes(inner) => match kind.field(number) {
                     Some(held) => {
                         self.take(held.bytes() * ROOM)?;
                         self.message(held, inner, depth)?;

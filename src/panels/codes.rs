@@ -10,7 +10,7 @@ use crate::cast::kernel::places::places;
 /// N rows of K codes of so many bits, 2, 4 or 8, the first in the low bits of its byte; each block of a row begins a byte, and
 /// has a scale and a zero point: an element is (code − zero point) · scale in FLOAT.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Rows<'a> {
+pub(crate) struct QuantizedRows<'a> {
     pub(crate) n: usize,
     pub(crate) k: usize,
     pub(crate) block: usize,
@@ -23,7 +23,7 @@ pub(crate) struct Rows<'a> {
     pub(crate) zeros: &'a [u8],
 }
 
-impl Rows<'_> {
+impl QuantizedRows<'_> {
     /// The blocks of a row.
     pub(crate) fn blocks(&self) -> usize {
         self.k.div_ceil(self.block)
@@ -90,7 +90,7 @@ pub(super) struct Codes {
 }
 
 impl Codes {
-    pub(super) fn new(rows: &Rows, r: usize) -> Codes {
+    pub(super) fn new(rows: &QuantizedRows, r: usize) -> Codes {
         let (panels, blocks) = (rows.n.div_ceil(r), rows.blocks());
         let is_byte = rows.bits > 4;
         let width = if is_byte { r } else { r / 2 };

@@ -35,12 +35,12 @@ struct Operand {
     /// That of the FLOAT panels.
     format: PackedFormat,
     fact: PackedExoticFact,
-    kept: Kept,
+    kept: PanelElements,
     level: Level,
 }
 
 /// What is kept of a panel.
-enum Kept {
+enum PanelElements {
     /// Elements of half precision in the order of the FLOAT ones, and what casts them.
     Half {
         packed: EagerPackedInput,
@@ -64,22 +64,22 @@ impl Panels {
         let Ok(packed) = packed.downcast::<EagerPackedInput>() else { return Ok(None) };
         let size = [tensor.shape()[k_axis], tensor.shape()[mn_axis]];
         let kernel = select(ty, ElementType::Float, Rules::default());
-        Ok(Some(Panels::new(format, size, Kept::Half { packed: *packed, kernel })))
+        Ok(Some(Panels::new(format, size, PanelElements::Half { packed: *packed, kernel })))
     }
 
     /// Those of rows of codes; `None` where the panels are to be in another format than FLOAT's, or of an odd number of rows.
     pub(crate) fn of_codes(
         format: &dyn MMMInputFormat,
-        rows: &codes::Rows,
+        rows: &codes::QuantizedRows,
     ) -> TractResult<Option<Panels>> {
         let Some(format) = float(format).filter(|format| format.r.is_multiple_of(2)) else {
             return Ok(None);
         };
         let codes = Codes::new(rows, format.r);
-        Ok(Some(Panels::new(format, [rows.k, rows.n], Kept::Codes(codes))))
+        Ok(Some(Panels::new(format, [rows.k, rows.n], PanelElements::Codes(codes))))
     }
 
-    fn new(format: PackedFormat, [k, mn]: [usize; 2], kept: Kept) -> Panels {
+    fn new(format: PackedFormat, [k, mn]: [usize; 2], kept: PanelElements) -> Panels {
         let fact = PackedExoticFact { format: Box::new(format.clone()), mn: mn.to_dim(), k };
         Panels(Arc::new(Operand { format, fact, kept, level: Level::best() }))
     }
@@ -87,12 +87,12 @@ impl Panels {
     /// Writes the elements of a panel, of each of K so many as a panel has rows.
     fn write(&self, panel: usize, to: &mut [MaybeUninit<u8>]) -> TractResult<()> {
         match &self.0.kept {
-            Kept::Half { packed, kernel } => {
+            PanelElements::Half { packed, kernel } => {
                 let start = panel * packed.panel_bytes;
                 let bytes = packed.packed.as_bytes().get(start..start + to.len() / 2);
                 kernel.run(self.0.level, bytes.context("a panel of the operand")?, to);
             }
-            Kept::Codes(codes) => codes.write(panel, self.0.level, to),
+            PanelElements::Codes(codes) => codes.write(panel, self.0.level, to),
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use super::casts::finding::{Finding, FindingKind};
 use super::casts::node::CastNode;
 use super::diagnostics::{Diagnostics, Survey};
 use super::half_in_float::{WidenedNode, Widening};
-use super::symbols::plan::Plan;
+use super::symbols::plan::SymbolPlan;
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::limits::Limits;
@@ -66,7 +66,7 @@ pub(crate) struct Context<'a> {
     /// The types of the main graph's outputs, where known.
     pub(crate) output_types: Vec<Option<ElementType>>,
     /// What `data shapes` has found out of sizes; gone as soon as a later pass edits the graph.
-    pub(super) size_plan: Option<Plan>,
+    pub(super) size_plan: Option<SymbolPlan>,
     /// The values from whose declared shapes nothing is to be concluded.
     pub(crate) measured: HashSet<ValueId>,
     /// The declared shapes that may settle what the model leaves open.

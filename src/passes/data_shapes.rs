@@ -12,7 +12,7 @@ use tract_onnx::prelude::TractResult;
 use super::context::Context;
 use super::legalise::forget_intricate_dimensions;
 use super::symbols::forward;
-use super::symbols::plan::Plan;
+use super::symbols::plan::SymbolPlan;
 use crate::cast::element_type::ElementType;
 use crate::onnx::declared_shapes::{is_empty, is_open, leaves_open, shape};
 use crate::onnx::lowered::{DOMAIN, Form};
@@ -70,7 +70,7 @@ pub(super) fn declared(graph: &Graph, context: &Context) -> Vec<ValueInfoProto> 
 
 /// Makes an `Expand` of each `ConstantOfShape` whose shape is data: tract has none, but our `Expand` takes such shapes. Tells
 /// whether there was one.
-fn expand_constants(graph: &mut Graph, plan: &Plan) -> bool {
+fn expand_constants(graph: &mut Graph, plan: &SymbolPlan) -> bool {
     let mut is_changed = false;
     for id in graph.all_nodes(graph.main()) {
         let node = graph.node(id);
@@ -108,7 +108,7 @@ fn constant(node: &impl NodeView) -> Option<TensorProto> {
 }
 
 /// Whether the input of a node at a place is data, so that it is known only when the model runs.
-fn is_data(graph: &Graph, plan: &Plan, id: NodeId, place: usize) -> bool {
+fn is_data(graph: &Graph, plan: &SymbolPlan, id: NodeId, place: usize) -> bool {
     let held = plan.value(graph.node(id).input(place));
     held.is_some_and(|held| !held.is_constant && !held.is_symbolic())
 }
@@ -118,7 +118,7 @@ fn is_data(graph: &Graph, plan: &Plan, id: NodeId, place: usize) -> bool {
 /// Likewise a `Slice` in a graph whose inputs leave sizes open: it is typed as if its ends were within the axis; and a `Squeeze`
 /// without axes: as if no open size were 1. Of a `NonZero` it would not know the size at all. What measures such a value does so when the model runs.
 struct Unused<'a> {
-    plan: &'a Plan,
+    plan: &'a SymbolPlan,
     /// Whether the inputs of the model leave sizes open.
     leaves_open: bool,
     /// The values from whose declared shapes nothing is to be concluded.

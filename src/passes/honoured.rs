@@ -7,7 +7,7 @@ use tract_onnx::prelude::TractResult;
 
 use super::context::Context;
 use crate::cast::element_type::ElementType;
-use crate::onnx::operators::honoured::{self, Given};
+use crate::onnx::operators::honoured::{self, DeclaredValue};
 
 /// Checks the nodes of all bodies. Its error is that of the first node that is refused.
 pub(super) fn check(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
@@ -27,12 +27,12 @@ pub(super) fn check(graph: &mut Graph, context: &mut Context) -> TractResult<()>
 }
 
 /// What the file says of a value.
-pub(super) fn given(graph: &Graph, value: ValueId) -> Option<Given> {
+pub(super) fn given(graph: &Graph, value: ValueId) -> Option<DeclaredValue> {
     if let Some(tensor) = graph.constant(value) {
         let ty = ElementType::from_id(tensor.data_type);
-        return Some(Given { ty, rank: Some(tensor.dims.len()) });
+        return Some(DeclaredValue { ty, rank: Some(tensor.dims.len()) });
     }
     let Tensor { elem_type, shape } = tensor_type(graph.value(value).declared.as_ref())?;
     let rank = shape.as_ref().map(|shape| shape.dim.len());
-    Some(Given { ty: ElementType::from_id(*elem_type), rank })
+    Some(DeclaredValue { ty: ElementType::from_id(*elem_type), rank })
 }

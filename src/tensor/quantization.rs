@@ -12,9 +12,9 @@ use super::output;
 use crate::cast::element_type::ElementType;
 use crate::cast::kernel::level::Level;
 use crate::cast::quantize::kernel::{ScaleKernel, Scales};
-use crate::cast::quantize::layout::Layout;
+use crate::cast::quantize::layout::ScaleLayout;
 use crate::cast::quantize::operator::Quantizer;
-use crate::cast::quantize::parameters::{NotZero, Parameters, Reader};
+use crate::cast::quantize::parameters::{NotZero, ParameterReader, Parameters};
 use crate::cast::quantize::scalar;
 use crate::error::{Error, Result};
 
@@ -44,7 +44,7 @@ use crate::error::{Error, Result};
 pub struct Quantization {
     quantizer: Quantizer,
     level: Level,
-    reader: Reader,
+    reader: ParameterReader,
     plain: ScaleKernel,
     moved: ScaleKernel,
     memory: Memory,
@@ -80,7 +80,7 @@ impl Quantization {
         quantizer.is_defined().then(|| Quantization {
             quantizer,
             level: Level::best(),
-            reader: Reader::new(quantizer),
+            reader: ParameterReader::new(quantizer),
             plain: ScaleKernel::new(quantizer, false),
             moved: ScaleKernel::new(quantizer, true),
             memory: Memory::default(),
@@ -182,7 +182,7 @@ impl Quantization {
         block_size: usize,
     ) -> TractResult<Tensor> {
         check(x, self.quantizer.x(), "x")?;
-        let layout = Layout::new(x.shape(), axis, block_size, &prepared.shape);
+        let layout = ScaleLayout::new(x.shape(), axis, block_size, &prepared.shape);
         let layout = layout.map_err(anyhow::Error::msg)?;
         let kernel = if prepared.has_zero_points { &self.moved } else { &self.plain };
         let scales = Scales { parameters: &prepared.parameters, layout, first: 0 };

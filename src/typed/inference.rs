@@ -23,12 +23,12 @@ const DEPTH: usize = 100;
 pub(crate) type Types = Vec<Option<ElementType>>;
 
 /// A graph, and what has been told so far of the types of its values.
-pub(crate) struct Known<'g> {
+pub(crate) struct KnownTypes<'g> {
     pub(crate) graph: &'g mut Graph,
     pub(crate) types: Table<ValueId, ElementType>,
 }
 
-impl Known<'_> {
+impl KnownTypes<'_> {
     /// The type of a value, where it is known.
     pub(crate) fn ty(&self, value: ValueId) -> Option<ElementType> {
         self.types.get(value).copied()
@@ -44,20 +44,20 @@ impl Known<'_> {
 /// Whoever looks on while types are told.
 pub(crate) trait Visitor {
     /// A body whose inputs and constants are known is gone into.
-    fn body(&mut self, _known: &mut Known, _body: BodyId) {}
+    fn body(&mut self, _known: &mut KnownTypes, _body: BodyId) {}
 
     /// What a node takes is known; it may be edited, and nodes may be added before it.
-    fn node(&mut self, _known: &mut Known, _node: NodeId) {}
+    fn node(&mut self, _known: &mut KnownTypes, _node: NodeId) {}
 
     /// The type of a value for which its maker's schema does not tell one.
-    fn made(&self, _known: &Known, _value: ValueId) -> Option<ElementType> {
+    fn made(&self, _known: &KnownTypes, _value: ValueId) -> Option<ElementType> {
         None
     }
 
     /// A value is of type `made`, where that is known. Returns what it is taken for.
     fn value(
         &mut self,
-        known: &mut Known,
+        known: &mut KnownTypes,
         value: ValueId,
         made: Option<ElementType>,
     ) -> Option<ElementType> {
@@ -69,7 +69,7 @@ pub(crate) trait Visitor {
 struct Unwatched<'v>(&'v dyn Visitor);
 
 impl Visitor for Unwatched<'_> {
-    fn made(&self, known: &Known, value: ValueId) -> Option<ElementType> {
+    fn made(&self, known: &KnownTypes, value: ValueId) -> Option<ElementType> {
         self.0.made(known, value)
     }
 }
@@ -95,7 +95,7 @@ pub(crate) fn infer(
 ) -> (Table<ValueId, ElementType>, HashSet<BodyId>) {
     let main = graph.main();
     let mut inference = Inference {
-        known: Known { graph, types: Table::default() },
+        known: KnownTypes { graph, types: Table::default() },
         functions,
         calls: 0,
         active: vec![],
@@ -113,7 +113,7 @@ pub(crate) fn infer(
 }
 
 struct Inference<'g, 'f> {
-    known: Known<'g>,
+    known: KnownTypes<'g>,
     functions: &'f Functions,
     /// How many calls have been gone through.
     calls: usize,

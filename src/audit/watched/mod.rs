@@ -12,7 +12,7 @@ use tract_onnx::prelude::{TValue, Tensor, TractResult};
 use super::counts::{CastStats, Outcome};
 use super::measure::{measure_by, measure_conversion, shared};
 use crate::cast::element_type::ElementType;
-use crate::cast::quantize::layout::Layout;
+use crate::cast::quantize::layout::ScaleLayout;
 use crate::cast::quantize::operator::{Dequantize, Quantize, Quantizer};
 use crate::cast::rules::Rules;
 use crate::tensor::conversion::Conversion;
@@ -61,7 +61,7 @@ impl WatchedQuantizer {
         let mut stats = measure_by(from, x, ElementType::Float, &back, threads)?;
         stats.errors.ulp = 0.0;
 
-        let layout = Layout::new(x.shape(), self.axis, self.block_size, scale.shape());
+        let layout = ScaleLayout::new(x.shape(), self.axis, self.block_size, scale.shape());
         let layout = layout.map_err(anyhow::Error::msg)?;
         let x = floats(from, x)?;
         let zeros = zero_point.map(|zeros| floats(to, zeros)).transpose()?;

@@ -20,13 +20,13 @@ impl<S> ToOdd<S> {
 }
 
 /// A 64-bit source whose vectors have an instruction of their own.
-pub(super) trait Word: Source {
+pub(super) trait VectorSource: Source {
     /// Converts as many elements as fill vectors, and returns how many; as many are written.
     fn whole_vectors(level: Level, src: &[Self], dst: &mut [MaybeUninit<f32>]) -> usize;
 }
 
 // SAFETY: what whole vectors do not write, one element at a time does.
-unsafe impl<S: Word> Kernel for ToOdd<S> {
+unsafe impl<S: VectorSource> Kernel for ToOdd<S> {
     fn run(&self, level: Level, src: &[u8], dst: &mut [MaybeUninit<u8>]) {
         let done = S::whole_vectors(level, bytemuck::cast_slice(src), places(dst));
         map(S::to_odd).run(level, &src[8 * done..], &mut dst[4 * done..]);
@@ -36,7 +36,7 @@ unsafe impl<S: Word> Kernel for ToOdd<S> {
 #[cfg(not(target_arch = "x86_64"))]
 macro_rules! word {
     ($($word:ty),*) => {$(
-        impl Word for $word {
+        impl VectorSource for $word {
             fn whole_vectors(_: Level, _: &[$word], _: &mut [MaybeUninit<f32>]) -> usize {
                 0
             }
@@ -50,7 +50,7 @@ word!(i64, u64);
 word!(f64);
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-impl Word for f64 {
+impl VectorSource for f64 {
     fn whole_vectors(level: Level, src: &[f64], dst: &mut [MaybeUninit<f32>]) -> usize {
         super::half::arm64::odd_from_doubles(level, src, dst)
     }

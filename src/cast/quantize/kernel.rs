@@ -7,10 +7,10 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use super::layout::Layout;
+use super::layout::ScaleLayout;
 use super::operator::{Dequantize, Quantize, Quantizer};
 use super::parameters::Parameters;
-use super::step::{AddZero, Divide, Integer, Multiply, Narrowed, Saturate, Step, Word};
+use super::step::{AddZero, Divide, Integer, MachineWord, Multiply, Narrowed, Saturate, Step};
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::kernel::level::Level;
 use crate::cast::kernel::loops::Kernel;
@@ -49,7 +49,7 @@ enum Stage {
 #[derive(Clone, Copy)]
 pub(crate) struct Scales<'a> {
     pub(crate) parameters: &'a Parameters,
-    pub(crate) layout: Layout,
+    pub(crate) layout: ScaleLayout,
     /// The place of the first element among those that the layout is of.
     pub(crate) first: usize,
 }
@@ -186,7 +186,7 @@ fn read(ty: ElementType) -> Option<Arc<dyn Kernel>> {
     (ty != ElementType::Float).then(|| select(ty, ElementType::Float, Rules::default()))
 }
 
-fn multiply<X: Word + 'static, const UNUSED: u32>() -> Stage {
+fn multiply<X: MachineWord + 'static, const UNUSED: u32>() -> Stage {
     scale(Multiply::<X, UNUSED>(PhantomData))
 }
 
@@ -244,8 +244,8 @@ fn steps<S: Step>(
         return;
     }
     match layout {
-        Layout::Tensor => share(step, scales[0], zeros[0], src, dst),
-        Layout::Axis { inner: 1, .. } => {
+        ScaleLayout::Tensor => share(step, scales[0], zeros[0], src, dst),
+        ScaleLayout::Axis { inner: 1, .. } => {
             // A whole number of times the axis.
             let (mut at, mut index) = (0, first % scales.len());
             while at < src.len() {
@@ -256,7 +256,7 @@ fn steps<S: Step>(
                 (at, index) = (at + run, 0);
             }
         }
-        Layout::Axis { length, inner } => {
+        ScaleLayout::Axis { length, inner } => {
             let (mut at, mut index, mut done) = (0, first / inner % length, first % inner);
             while at < src.len() {
                 let run = (inner - done).min(src.len() - at);
@@ -266,7 +266,7 @@ fn steps<S: Step>(
                 index = if index + 1 == length { 0 } else { index + 1 };
             }
         }
-        Layout::Blocks { length, inner: 1, block } => {
+        ScaleLayout::Blocks { length, inner: 1, block } => {
             let (mut at, mut index) = (0, first % length);
             let mut scale = first / length * length.div_ceil(block) + index / block;
             while at < src.len() {
@@ -279,7 +279,7 @@ fn steps<S: Step>(
                 }
             }
         }
-        Layout::Blocks { length, inner, block } => {
+        ScaleLayout::Blocks { length, inner, block } => {
             let (mut at, mut row, mut done) = (0, first / inner, first % inner);
             while at < src.len() {
                 let run = (inner - done).min(src.len() - at);

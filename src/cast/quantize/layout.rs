@@ -5,7 +5,7 @@
 /// How the scales are spread over the elements of x, which are in row-major order. Scales are in the order of their own
 /// tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Layout {
+pub(crate) enum ScaleLayout {
     /// There is one.
     Tensor,
     /// One for each of the `length` indices of an axis, for rows of `inner` elements.
@@ -15,7 +15,7 @@ pub(crate) enum Layout {
     Blocks { length: usize, inner: usize, block: usize },
 }
 
-impl Layout {
+impl ScaleLayout {
     /// The layout for an x of a shape, by the operator's attributes and the shape of its scale. The error says what does
     /// not fit.
     pub(crate) fn new(
@@ -23,15 +23,15 @@ impl Layout {
         axis: i64,
         block_size: usize,
         scale: &[usize],
-    ) -> Result<Layout, String> {
+    ) -> Result<ScaleLayout, String> {
         if scale.iter().all(|dim| *dim == 1) {
-            return Ok(Layout::Tensor);
+            return Ok(ScaleLayout::Tensor);
         }
         let axis = self::axis(axis, shape.len())?;
         let (length, inner) = (shape[axis], shape[axis + 1..].iter().product());
         if block_size == 0 {
             return match scale {
-                [scales] if *scales == length => Ok(Layout::Axis { length, inner }),
+                [scales] if *scales == length => Ok(ScaleLayout::Axis { length, inner }),
                 _ => Err(format!(
                     "a scale of shape {scale:?} fits neither x of shape {shape:?} nor its axis {axis}"
                 )),
@@ -44,7 +44,7 @@ impl Layout {
         };
         let has_rank = scale.len() == shape.len();
         if block_size >= length && has_rank && scale.iter().enumerate().all(are_of_axis) {
-            return Ok(Layout::Tensor);
+            return Ok(ScaleLayout::Tensor);
         }
         let fits = |(index, (dim, scales)): (usize, (&usize, &usize))| {
             if index == axis { dim.div_ceil(block_size) == *scales } else { dim == scales }
@@ -54,15 +54,15 @@ impl Layout {
                 "a scale of shape {scale:?} does not fit `block_size` {block_size} along axis {axis} of x of shape {shape:?}"
             ));
         }
-        Ok(Layout::Blocks { length, inner, block: block_size })
+        Ok(ScaleLayout::Blocks { length, inner, block: block_size })
     }
 
     /// The place of an element's scale among the scales, as their tensor has them.
     pub(crate) fn scale_of(self, element: usize) -> usize {
         match self {
-            Layout::Tensor => 0,
-            Layout::Axis { length, inner } => element / inner % length,
-            Layout::Blocks { length, inner, block } => {
+            ScaleLayout::Tensor => 0,
+            ScaleLayout::Axis { length, inner } => element / inner % length,
+            ScaleLayout::Blocks { length, inner, block } => {
                 let (outer, index) = (element / inner / length, element / inner % length);
                 (outer * length.div_ceil(block) + index / block) * inner + element % inner
             }

@@ -28,17 +28,17 @@ pub(crate) struct NotZero;
 
 /// Makes parameters of tensors' bytes.
 #[derive(Clone)]
-pub(crate) struct Reader {
+pub(crate) struct ParameterReader {
     quantizer: Quantizer,
     scale: Arc<dyn Kernel>,
     zero: Arc<dyn Kernel>,
 }
 
-impl Reader {
-    pub(crate) fn new(quantizer: Quantizer) -> Reader {
+impl ParameterReader {
+    pub(crate) fn new(quantizer: Quantizer) -> ParameterReader {
         let to_float = |ty| select(ty, ElementType::Float, Rules::default());
         let (scale, zero) = (to_float(quantizer.scale()), to_float(quantizer.zero_point()));
-        Reader { quantizer, scale, zero }
+        ParameterReader { quantizer, scale, zero }
     }
 
     /// The parameters in tensors' bytes: carriers of the quantiser's types. Without zero points they are 0; one alone is
@@ -64,7 +64,7 @@ impl Reader {
         Ok(Parameters { scales, zeros })
     }
 
-    /// The zero points in a tensor's bytes. Fails as [`Reader::read`] does.
+    /// The zero points in a tensor's bytes. Fails as [`ParameterReader::read`] does.
     pub(crate) fn zeros(&self, level: Level, zero_points: &[u8]) -> Result<Vec<f32>, NotZero> {
         let zeros = floats(&*self.zero, self.quantizer.zero_point(), level, zero_points);
         if self.quantizer.zero_point_is_zero() && zeros.iter().any(|zero| *zero != 0.0) {

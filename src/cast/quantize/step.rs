@@ -16,7 +16,7 @@ pub(super) trait Step: Copy + Send + Sync + 'static {
 }
 
 /// A machine type that a FLOAT is made of, and the nearest one.
-pub(super) trait Word: Pod + Send + Sync {
+pub(super) trait MachineWord: Pod + Send + Sync {
     fn to_float(self) -> f32;
     /// The value of the low bits, where so many above them are not part of it; of a float, all are.
     fn without(self, unused: u32) -> Self;
@@ -24,7 +24,7 @@ pub(super) trait Word: Pod + Send + Sync {
 
 macro_rules! words {
     ($($word:ty)*) => {$(
-        impl Word for $word {
+        impl MachineWord for $word {
             #[inline(always)]
             fn to_float(self) -> f32 { self as f32 }
             #[inline(always)]
@@ -35,7 +35,7 @@ macro_rules! words {
 
 words!(u8 i8 u16 i16 i32);
 
-impl Word for f32 {
+impl MachineWord for f32 {
     #[inline(always)]
     fn to_float(self) -> f32 {
         self
@@ -58,7 +58,7 @@ fn one_nan(result: f32, operand: f32) -> f32 {
 #[derive(Clone, Copy)]
 pub(super) struct Multiply<X, const UNUSED: u32>(pub(super) PhantomData<fn(X)>);
 
-impl<X: Word + 'static, const UNUSED: u32> Step for Multiply<X, UNUSED> {
+impl<X: MachineWord + 'static, const UNUSED: u32> Step for Multiply<X, UNUSED> {
     type In = X;
     type Out = f32;
 

@@ -4,9 +4,9 @@
 use std::mem::MaybeUninit;
 
 use super::kernel::{ScaleKernel, Scales};
-use super::layout::Layout;
+use super::layout::ScaleLayout;
 use super::operator::{Dequantize, Quantize, Quantizer};
-use super::parameters::Reader;
+use super::parameters::ParameterReader;
 use super::scalar::{dequantize, quantize};
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::kernel::level::Level;
@@ -94,7 +94,7 @@ fn bytes((words, bytes): &(Vec<u64>, usize)) -> &[u8] {
 
 /// A tensor of three axes and how its scales are spread: the index of an element's, and how many there are.
 struct Case {
-    layout: Layout,
+    layout: ScaleLayout,
     elements: usize,
     scale_of: Box<dyn Fn(usize) -> usize>,
     scales: usize,
@@ -105,7 +105,7 @@ fn cases(outer: usize, length: usize, inner: usize, block: usize) -> Vec<Case> {
     let shape = [outer, length, inner];
     let elements = shape.iter().product();
     let new = |axis, block, scale: &[usize]| {
-        Layout::new(&shape, axis, block, scale).expect("a scale that fits")
+        ScaleLayout::new(&shape, axis, block, scale).expect("a scale that fits")
     };
     let blocks = length.div_ceil(block);
     vec![
@@ -151,9 +151,10 @@ fn check(
     let scale_bytes = carriers(quantizer.scale(), &scales);
     let zero_bytes = carriers(zero_type, &zeros);
     let zero_bytes = has_zero_points.then(|| bytes(&zero_bytes));
-    let is_axis = matches!(case.layout, Layout::Axis { .. });
-    let parameters =
-        Reader::new(quantizer).read(level, bytes(&scale_bytes), zero_bytes, is_axis).expect("0");
+    let is_axis = matches!(case.layout, ScaleLayout::Axis { .. });
+    let parameters = ParameterReader::new(quantizer)
+        .read(level, bytes(&scale_bytes), zero_bytes, is_axis)
+        .expect("0");
     let kernel = ScaleKernel::new(quantizer, has_zero_points);
     let [x_width, y_width] = [quantizer.x(), quantizer.y()].map(|ty| ty.carrier_bytes().unwrap());
     let (input, mut output) = (carriers(quantizer.x(), &x), vec![0u64; case.elements]);
@@ -254,7 +255,7 @@ fn every_layout_finds_each_element_s_scale() {
 #[test]
 fn a_scale_that_does_not_fit_is_refused() {
     let refused = |shape: &[usize], axis, block, scale: &[usize]| {
-        Layout::new(shape, axis, block, scale).expect_err("does not fit")
+        ScaleLayout::new(shape, axis, block, scale).expect_err("does not fit")
     };
     assert!(refused(&[2, 3], 1, 0, &[2]).contains("axis 1"));
     assert!(refused(&[2, 3], 2, 0, &[3]).contains("`axis` is 2"));
@@ -263,5 +264,5 @@ fn a_scale_that_does_not_fit_is_refused() {
     assert!(refused(&[2, 3], 1, 0, &[2, 3]).contains("[2, 3]"));
     assert!(refused(&[2, 3], 1, 2, &[2, 3]).contains("`block_size` 2"));
     assert!(refused(&[2, 3], 1, usize::MAX, &[2]).contains("`block_size`"));
-    assert_eq!(Layout::new(&[2, 3], 9, 5, &[]), Ok(Layout::Tensor));
+    assert_eq!(ScaleLayout::new(&[2, 3], 9, 5, &[]), Ok(ScaleLayout::Tensor));
 }

@@ -12,7 +12,7 @@ const WHY: &str = "it scales integer products";
 
 /// What a value is on the way from integers to numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum ProductPart {
     /// Sums of products of integers.
     Product,
     /// The scale of a quantiser, or a product of such scales.
@@ -21,36 +21,45 @@ enum Part {
 
 /// Keeps them.
 pub(super) fn keep(graph: &Graph, context: &mut Context) {
-    let mut parts: Table<ValueId, Part> = Table::default();
+    let mut parts: Table<ValueId, ProductPart> = Table::default();
     for id in context.nodes(graph) {
         let node = graph.node(id);
         if !node.is_onnx() {
             continue;
         }
         match node.op_type() {
-            "MatMulInteger" | "ConvInteger" => insert(&mut parts, node.output(0), Part::Product),
-            "DynamicQuantizeLinear" => insert(&mut parts, node.output(1), Part::Scale),
+            "MatMulInteger" | "ConvInteger" => {
+                insert(&mut parts, node.output(0), ProductPart::Product)
+            }
+            "DynamicQuantizeLinear" => insert(&mut parts, node.output(1), ProductPart::Scale),
             _ => follow(graph, context, id, &mut parts),
         }
     }
 }
 
-fn insert(parts: &mut Table<ValueId, Part>, value: Option<ValueId>, part: Part) {
+fn insert(parts: &mut Table<ValueId, ProductPart>, value: Option<ValueId>, part: ProductPart) {
     if let Some(value) = value {
         parts.insert(value, part);
     }
 }
 
 /// What a node makes of products and scales.
-fn follow(graph: &Graph, context: &mut Context, id: NodeId, parts: &mut Table<ValueId, Part>) {
+fn follow(
+    graph: &Graph,
+    context: &mut Context,
+    id: NodeId,
+    parts: &mut Table<ValueId, ProductPart>,
+) {
     let node = graph.node(id);
     let part = |place: usize| node.input(place).and_then(|value| parts.get(value).copied());
     let is_cast = Operator::of(node) == Some(Operator::Cast);
     let is_moved = matches!(Behaviour::of(node).elements(node), Elements::Moved(_));
     let made = match (part(0), part(1)) {
         (Some(part), _) if is_cast || is_moved => Some(part),
-        (Some(Part::Product), _) | (_, Some(Part::Product)) if node.is("Mul") => None,
-        (Some(Part::Scale), _) | (_, Some(Part::Scale)) if node.is("Mul") => Some(Part::Scale),
+        (Some(ProductPart::Product), _) | (_, Some(ProductPart::Product)) if node.is("Mul") => None,
+        (Some(ProductPart::Scale), _) | (_, Some(ProductPart::Scale)) if node.is("Mul") => {
+            Some(ProductPart::Scale)
+        }
         _ => return,
     };
     let is_float = node.output(0).is_some_and(|value| context.source(value).is_some());

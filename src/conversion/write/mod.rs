@@ -25,7 +25,7 @@ use crate::onnx::node::subgraphs;
 use crate::tensor::proto::is_external;
 use unknown_fields::Renamed;
 use unknown_fields::unjoined;
-pub(super) use unknown_fields::{Kind, Unknown};
+pub(super) use unknown_fields::{MessageKind, Unknown};
 
 /// Where the data of a tensor that is beside the model begins: what a memory map wants.
 const ALIGNED: u64 = 64;
@@ -122,7 +122,8 @@ impl File {
         let mut head = vec![];
         for mut node in std::mem::take(&mut graph.node) {
             unjoin(&mut node);
-            let bytes = unknown.restore_child(Kind::Graph, 1, node.encode_to_vec(), renamed)?;
+            let bytes =
+                unknown.restore_child(MessageKind::Graph, 1, node.encode_to_vec(), renamed)?;
             write(1, &bytes, &mut head);
         }
         let mut tail = vec![];
@@ -133,8 +134,12 @@ impl File {
         ];
         for (field, values) in lists {
             for value in values {
-                let bytes =
-                    unknown.restore_child(Kind::Graph, field, value.encode_to_vec(), renamed)?;
+                let bytes = unknown.restore_child(
+                    MessageKind::Graph,
+                    field,
+                    value.encode_to_vec(),
+                    renamed,
+                )?;
                 write(field, &bytes, &mut tail);
             }
         }
@@ -145,7 +150,7 @@ impl File {
         for tensor in tensors {
             let (tensor, data) = self.apart(tensor);
             let mut head =
-                unknown.restore_child(Kind::Graph, 5, tensor.encode_to_vec(), renamed)?;
+                unknown.restore_child(MessageKind::Graph, 5, tensor.encode_to_vec(), renamed)?;
             if data.length() > 0 {
                 encode_key(9, WireType::LengthDelimited, &mut head);
                 encode_varint(data.length(), &mut head);

@@ -14,7 +14,7 @@ const SEPARATOR: &str = "\n";
 /// The messages of onnx.proto in which there may be such fields. The numbers are those of
 /// onnx.proto.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::conversion) enum Kind {
+pub(in crate::conversion) enum MessageKind {
     Model,
     Graph,
     Node,
@@ -25,32 +25,32 @@ pub(in crate::conversion) enum Kind {
     Function,
 }
 
-impl Kind {
+impl MessageKind {
     /// The fields that tract's messages have. A function's `value_info`, which they lack, is
     /// written anew.
     fn known(self) -> &'static [u32] {
         match self {
-            Kind::Model => &[1, 2, 3, 4, 5, 6, 7, 8, 14, 20, 25],
-            Kind::Graph => &[1, 2, 5, 10, 11, 12, 13, 14, 15],
-            Kind::Node => &[1, 2, 3, 4, 5, 6, 7],
-            Kind::Attribute => &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 20, 21, 22, 23],
-            Kind::Tensor => &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14],
-            Kind::Value => &[1, 2, 3],
-            Kind::Type => &[1, 6],
-            Kind::Function => &[1, 4, 5, 6, 7, 8, 9, 10, 12],
+            MessageKind::Model => &[1, 2, 3, 4, 5, 6, 7, 8, 14, 20, 25],
+            MessageKind::Graph => &[1, 2, 5, 10, 11, 12, 13, 14, 15],
+            MessageKind::Node => &[1, 2, 3, 4, 5, 6, 7],
+            MessageKind::Attribute => &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 20, 21, 22, 23],
+            MessageKind::Tensor => &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14],
+            MessageKind::Value => &[1, 2, 3],
+            MessageKind::Type => &[1, 6],
+            MessageKind::Function => &[1, 4, 5, 6, 7, 8, 9, 10, 12],
         }
     }
 
     /// What a field holds.
-    fn child(self, field: u32) -> Option<Kind> {
+    fn child(self, field: u32) -> Option<MessageKind> {
         Some(match (self, field) {
-            (Kind::Model, 7) | (Kind::Attribute, 6 | 11) => Kind::Graph,
-            (Kind::Model, 25) => Kind::Function,
-            (Kind::Graph, 1) | (Kind::Function, 7) => Kind::Node,
-            (Kind::Graph, 5) | (Kind::Attribute, 5) => Kind::Tensor,
-            (Kind::Graph, 11..=13) => Kind::Value,
-            (Kind::Node, 5) => Kind::Attribute,
-            (Kind::Value, 2) => Kind::Type,
+            (MessageKind::Model, 7) | (MessageKind::Attribute, 6 | 11) => MessageKind::Graph,
+            (MessageKind::Model, 25) => MessageKind::Function,
+            (MessageKind::Graph, 1) | (MessageKind::Function, 7) => MessageKind::Node,
+            (MessageKind::Graph, 5) | (MessageKind::Attribute, 5) => MessageKind::Tensor,
+            (MessageKind::Graph, 11..=13) => MessageKind::Value,
+            (MessageKind::Node, 5) => MessageKind::Attribute,
+            (MessageKind::Value, 2) => MessageKind::Type,
             _ => return None,
         })
     }
@@ -59,11 +59,11 @@ impl Kind {
     /// node's name may be that of several, and only its output tells it apart.
     fn names(self) -> &'static [u32] {
         match self {
-            Kind::Node => &[3, 2],
-            Kind::Attribute | Kind::Value => &[1],
-            Kind::Function => &[1, 13],
-            Kind::Tensor => &[8],
-            Kind::Model | Kind::Graph | Kind::Type => &[],
+            MessageKind::Node => &[3, 2],
+            MessageKind::Attribute | MessageKind::Value => &[1],
+            MessageKind::Function => &[1, 13],
+            MessageKind::Tensor => &[8],
+            MessageKind::Model | MessageKind::Graph | MessageKind::Type => &[],
         }
     }
 }
@@ -81,8 +81,9 @@ pub(in crate::conversion) struct Renamed(pub(in crate::conversion) HashMap<Strin
 
 impl Renamed {
     /// What a message was known by.
-    fn before(&self, kind: Kind, key: String) -> String {
-        let Some((name, output)) = key.rsplit_once(SEPARATOR).filter(|_| kind == Kind::Node) else {
+    fn before(&self, kind: MessageKind, key: String) -> String {
+        let Some((name, output)) = key.rsplit_once(SEPARATOR).filter(|_| kind == MessageKind::Node)
+        else {
             return key;
         };
         self.0.get(output).map_or(key.clone(), |before| format!("{name}{SEPARATOR}{before}"))
@@ -99,12 +100,14 @@ fn is_zero(field: &Field) -> bool {
 impl Unknown {
     /// Takes them out of a message, nested no deeper than decoding allows.
     /// Fails when the bytes are no message.
-    pub(in crate::conversion) fn of(kind: Kind, message: &[u8]) -> Result<Unknown> {
+    pub(in crate::conversion) fn of(kind: MessageKind, message: &[u8]) -> Result<Unknown> {
         let mut unknown = Unknown::default();
         let mut ordinals: HashMap<u32, usize> = HashMap::new();
         for field in fields(message)? {
             let number = field.number;
-            if !kind.known().contains(&number) || (kind == Kind::Attribute && is_zero(&field)) {
+            if !kind.known().contains(&number)
+                || (kind == MessageKind::Attribute && is_zero(&field))
+            {
                 unknown.fields.extend_from_slice(field.raw);
             }
             let (Some(child), Some(value)) = (kind.child(number), field.value) else { continue };
@@ -121,14 +124,16 @@ impl Unknown {
     /// Fails when the bytes are no message.
     pub(in crate::conversion) fn retype_sequences(
         &mut self,
-        kind: Kind,
+        kind: MessageKind,
         names: &HashSet<String>,
         to: ElementType,
     ) -> Result<()> {
         for ((field, name), inner) in &mut self.children {
             match kind.child(*field) {
-                Some(Kind::Type) => inner.fields = with_element(&inner.fields, SEQUENCE, to)?,
-                Some(Kind::Value) if !names.contains(name) => {}
+                Some(MessageKind::Type) => {
+                    inner.fields = with_element(&inner.fields, SEQUENCE, to)?
+                }
+                Some(MessageKind::Value) if !names.contains(name) => {}
                 Some(child) => inner.retype_sequences(child, names, to)?,
                 None => {}
             }
@@ -154,7 +159,7 @@ impl Unknown {
     /// Puts them back into a message in a field of one of this kind. Fails when the bytes are no message.
     pub(in crate::conversion) fn restore_child(
         &self,
-        kind: Kind,
+        kind: MessageKind,
         field: u32,
         message: Vec<u8>,
         renamed: &Renamed,
@@ -174,12 +179,12 @@ impl Unknown {
         message: Vec<u8>,
         renamed: &Renamed,
     ) -> Result<Vec<u8>> {
-        self.restore_known(Kind::Function, (25, name.into()), message, renamed)
+        self.restore_known(MessageKind::Function, (25, name.into()), message, renamed)
     }
 
     fn restore_known(
         &self,
-        child: Kind,
+        child: MessageKind,
         key: (u32, String),
         message: Vec<u8>,
         renamed: &Renamed,
@@ -190,7 +195,7 @@ impl Unknown {
         }
     }
 
-    fn restore(&self, kind: Kind, message: &[u8], renamed: &Renamed) -> Result<Vec<u8>> {
+    fn restore(&self, kind: MessageKind, message: &[u8], renamed: &Renamed) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(message.len() + self.fields.len());
         // A number that has become another is behind the zero that it was, so that it counts.
         out.extend_from_slice(&self.fields);
@@ -232,7 +237,7 @@ fn with_element(message: &[u8], path: &[u32], to: ElementType) -> Result<Vec<u8>
 }
 
 /// What a message is known by: its name, or its place among those of its field.
-fn key(kind: Kind, message: &[u8], ordinal: &mut usize) -> Result<String> {
+fn key(kind: MessageKind, message: &[u8], ordinal: &mut usize) -> Result<String> {
     if kind.names().is_empty() {
         *ordinal += 1;
         return Ok((*ordinal - 1).to_string());
@@ -246,7 +251,7 @@ fn key(kind: Kind, message: &[u8], ordinal: &mut usize) -> Result<String> {
     let names = kind.names().iter().map(name);
     Ok(match kind {
         // As this crate joins a name and an overload.
-        Kind::Function => names.flatten().collect::<Vec<_>>().join(":"),
+        MessageKind::Function => names.flatten().collect::<Vec<_>>().join(":"),
         _ => names.map(Option::unwrap_or_default).collect::<Vec<_>>().join(SEPARATOR),
     })
 }

@@ -6,15 +6,15 @@ use tract_onnx::prelude::*;
 use super::{Inputs, Site};
 use crate::interpreter::value::Typed;
 
-type Rows = Array<f64, Ix3>;
+type TokenRows = Array<f64, Ix3>;
 
 /// The inputs but the state, and the heads of queries and of keys.
 struct Layer {
-    q: Rows,
-    k: Rows,
-    v: Rows,
-    decay: Option<Rows>,
-    beta: Option<Rows>,
+    q: TokenRows,
+    k: TokenRows,
+    v: TokenRows,
+    decay: Option<TokenRows>,
+    beta: Option<TokenRows>,
     heads: usize,
     groups: usize,
 }
@@ -35,7 +35,7 @@ pub(super) fn attention(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>>
     }
     let scale = site.attribute("scale").map_or(0.0, |scale| f64::from(scale.f));
     let scale = if scale == 0.0 { 1.0 / (rows as f64).sqrt() } else { scale };
-    let mut y: Rows = Array::zeros((batch, steps, layer.heads * columns));
+    let mut y: TokenRows = Array::zeros((batch, steps, layer.heads * columns));
     for (b, t, g) in indices((batch, steps, layer.groups)) {
         layer.step((b, t, g), &mut state);
         let each = layer.heads / layer.groups;
@@ -52,7 +52,7 @@ pub(super) fn attention(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>>
 
 /// The inputs, which fit each other.
 fn layer(site: &Site, inputs: &Inputs) -> TractResult<Layer> {
-    let three = |place: usize| -> TractResult<Rows> {
+    let three = |place: usize| -> TractResult<TokenRows> {
         Ok(site.of_rank(inputs, place, 3)?.into_dimensionality()?)
     };
     let optional = |place: usize| match inputs.get(place) {
@@ -79,7 +79,7 @@ fn layer(site: &Site, inputs: &Inputs) -> TractResult<Layer> {
     let ((batch, steps, wide), (_, _, keys), (_, _, values)) = (q.dim(), k.dim(), v.dim());
     let others = [Some(&k), Some(&v), decay.as_ref(), beta.as_ref()].into_iter().flatten();
     let of_steps = others.map(|other| (other.dim().0, other.dim().1));
-    let is_of = |given: &Option<Rows>, widths: [usize; 2]| {
+    let is_of = |given: &Option<TokenRows>, widths: [usize; 2]| {
         given.as_ref().is_none_or(|given| widths.contains(&given.dim().2))
     };
     let fits = of_steps.into_iter().all(|size| size == (batch, steps))

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::onnx::fields::{Field, fields, unsound, write};
 
 /// A field of a message: its number, and which of its occurrences.
-pub(super) type Place = (u32, usize);
+pub(super) type FieldPlace = (u32, usize);
 
 /// The occurrence of a field that is not repeated.
 pub(super) const ONLY: usize = usize::MAX;
@@ -17,9 +17,9 @@ pub(super) const ONLY: usize = usize::MAX;
 /// What is done to a message.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Edits {
-    fields: BTreeMap<Place, Edit>,
+    fields: BTreeMap<FieldPlace, Edit>,
     /// Messages that are put before an occurrence of the same field.
-    before: BTreeMap<Place, Vec<Vec<u8>>>,
+    before: BTreeMap<FieldPlace, Vec<Vec<u8>>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +32,7 @@ enum Edit {
 
 impl Edits {
     /// The edits of a message inside, by the way to it.
-    pub(super) fn within(&mut self, way: &[Place]) -> &mut Edits {
+    pub(super) fn within(&mut self, way: &[FieldPlace]) -> &mut Edits {
         let [first, rest @ ..] = way else { return self };
         let edit = self.fields.entry(*first).or_insert_with(|| Edit::Within(Edits::default()));
         if !matches!(edit, Edit::Within(_)) {
@@ -50,15 +50,15 @@ impl Edits {
     }
 
     /// Replaces the bytes, or the text, of a field that is there.
-    pub(super) fn set_bytes(&mut self, place: Place, bytes: &[u8]) {
+    pub(super) fn set_bytes(&mut self, place: FieldPlace, bytes: &[u8]) {
         self.fields.insert(place, Edit::Bytes(bytes.into()));
     }
 
-    pub(super) fn remove(&mut self, place: Place) {
+    pub(super) fn remove(&mut self, place: FieldPlace) {
         self.fields.insert(place, Edit::Remove);
     }
 
-    pub(super) fn put_before(&mut self, place: Place, message: Vec<u8>) {
+    pub(super) fn put_before(&mut self, place: FieldPlace, message: Vec<u8>) {
         self.before.entry(place).or_default().push(message);
     }
 

@@ -24,7 +24,7 @@ use crate::ops::weights::tied::Tied;
 use crate::ops::weights::unpack::Unpack;
 
 /// An axis of a value.
-type Place = (OutletId, usize);
+type ValueAxis = (OutletId, usize);
 
 /// How many places are gone through, so that long models take no longer than in proportion to them.
 const FAR: usize = 500;
@@ -46,7 +46,7 @@ pub(crate) fn is_grounded(model: &TypedModel, value: OutletId, axis: usize) -> T
 }
 
 /// What makes the elements of a place, all of it; none where they begin there, and `None` where an expansion may make them.
-fn carriers(model: &TypedModel, (value, axis): Place) -> TractResult<Option<Vec<Place>>> {
+fn carriers(model: &TypedModel, (value, axis): ValueAxis) -> TractResult<Option<Vec<ValueAxis>>> {
     let fact = model.outlet_fact(value)?;
     let dim = fact.shape.get(axis).context("an axis of the value")?;
     if *dim == 1.to_dim() {
@@ -77,7 +77,7 @@ fn carriers(model: &TypedModel, (value, axis): Place) -> TractResult<Option<Vec<
     if let Some(places) = reshaped(node, axis) {
         return Ok(Some(places));
     }
-    let places: Vec<Place> = mapped(model, (value, axis))?
+    let places: Vec<ValueAxis> = mapped(model, (value, axis))?
         .into_iter()
         .filter(|(input, axis)| {
             model.outlet_fact(*input).is_ok_and(|fact| fact.shape.get(*axis) == Some(dim))
@@ -102,7 +102,7 @@ fn carriers(model: &TypedModel, (value, axis): Place) -> TractResult<Option<Vec<
 }
 
 /// The axes of the input that a `Reshape` makes an axis of.
-fn reshaped(node: &TypedNode, axis: usize) -> Option<Vec<Place>> {
+fn reshaped(node: &TypedNode, axis: usize) -> Option<Vec<ValueAxis>> {
     let (Some(AxisOp::Reshape(at, from, to)), [input]) = (node.op_as(), &*node.inputs) else {
         return None;
     };
@@ -125,7 +125,8 @@ pub(crate) fn may_be_open(model: &TypedModel, value: OutletId, axis: usize) -> T
             return Ok(true);
         }
         let (value, axis) = place;
-        let dim = |(value, axis): Place| model.outlet_fact(value).ok()?.shape.get(axis).cloned();
+        let dim =
+            |(value, axis): ValueAxis| model.outlet_fact(value).ok()?.shape.get(axis).cloned();
         let node = model.node(value.node);
         if let Some(places) = reshaped(node, axis) {
             next.extend(places);
@@ -144,7 +145,7 @@ pub(crate) fn may_be_open(model: &TypedModel, value: OutletId, axis: usize) -> T
 }
 
 /// The axes of its inputs that an operator says a place to be of.
-fn mapped(model: &TypedModel, (value, axis): Place) -> TractResult<Vec<Place>> {
+fn mapped(model: &TypedModel, (value, axis): ValueAxis) -> TractResult<Vec<ValueAxis>> {
     let node = model.node(value.node);
     let (inputs, outputs) = model.node_facts(node.id)?;
     let mapping = node.op.axes_mapping(&inputs, &outputs)?;

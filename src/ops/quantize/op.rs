@@ -3,7 +3,7 @@
 use tract_onnx::tract_core::internal::*;
 
 use crate::cast::element_type::ElementType;
-use crate::cast::quantize::layout::{self, Layout};
+use crate::cast::quantize::layout::{self, ScaleLayout};
 use crate::cast::quantize::operator::{Dequantize, Quantize, Quantizer};
 use crate::error::Error;
 use crate::onnx::quantizers::QuantizerSpec;
@@ -137,7 +137,7 @@ impl OnnxQuantizer {
             known(dim).unwrap_or(own)
         };
         let x: TVec<usize> = x.iter().enumerate().map(fitting).collect();
-        Layout::new(&x, self.axis, self.block_size, &scales)
+        ScaleLayout::new(&x, self.axis, self.block_size, &scales)
             .map_err(|problem| self.error(problem))?;
         Ok(())
     }

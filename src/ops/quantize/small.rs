@@ -8,7 +8,7 @@ use tract_onnx::tract_core::ops::einsum::EinSum;
 
 use super::op::OnnxQuantizer;
 use crate::cast::element_type::{ElementType, Family};
-use crate::cast::quantize::layout::{self, Layout};
+use crate::cast::quantize::layout::{self, ScaleLayout};
 use crate::cast::rules::Rules;
 use crate::ops::host::hook::Patch;
 use crate::ops::quantize::small_weights::{self, Packed, SmallWeights};
@@ -80,7 +80,7 @@ pub(super) fn unpacked(
     if !op.may_stay_small() || !is_float || x.rank() != 2 || x.len() < weights::FROM {
         return Ok(None);
     }
-    let layout = Layout::new(x.shape(), op.axis, op.block_size, scale.shape());
+    let layout = ScaleLayout::new(x.shape(), op.axis, op.block_size, scale.shape());
     let layout = layout.map_err(|problem| op.error(problem))?;
     let Some(k_axis) = multiplied(op, model, node, layout)? else { return Ok(None) };
     let order = [1 - k_axis, k_axis];
@@ -88,8 +88,8 @@ pub(super) fn unpacked(
     let bits = types.x().bits() as usize;
     let row = k.next_multiple_of(8 / bits);
     let block = match layout {
-        Layout::Blocks { block, .. } => block.min(row),
-        Layout::Tensor | Layout::Axis { .. } => row,
+        ScaleLayout::Blocks { block, .. } => block.min(row),
+        ScaleLayout::Tensor | ScaleLayout::Axis { .. } => row,
     };
     if !block.is_multiple_of(8 / bits) {
         return Ok(None);
@@ -130,13 +130,13 @@ fn multiplied(
     op: &OnnxQuantizer,
     model: &TypedModel,
     node: &TypedNode,
-    layout: Layout,
+    layout: ScaleLayout,
 ) -> TractResult<Option<usize>> {
     let axis = layout::axis(op.axis, 2).map_err(|problem| op.error(problem))?;
     let candidates = match layout {
-        Layout::Tensor => vec![0, 1],
-        Layout::Axis { .. } => vec![1 - axis],
-        Layout::Blocks { .. } => vec![axis],
+        ScaleLayout::Tensor => vec![0, 1],
+        ScaleLayout::Axis { .. } => vec![1 - axis],
+        ScaleLayout::Blocks { .. } => vec![axis],
     };
     for axis in candidates {
         if let Some((product, slot, [k_at, n_at])) = following(model, node, axis)?
@@ -150,15 +150,20 @@ fn multiplied(
 }
 
 /// A scale or zero point for each block of each of N rows, from a tensor of them whose axes are put in an order.
-fn for_blocks(tensor: &Tensor, layout: Layout, order: [usize; 2], n: usize) -> TractResult<Tensor> {
+fn for_blocks(
+    tensor: &Tensor,
+    layout: ScaleLayout,
+    order: [usize; 2],
+    n: usize,
+) -> TractResult<Tensor> {
     let flat = |tensor: Tensor| {
         let elements = tensor.len();
         tensor.into_shape(&[elements])
     };
     match layout {
-        Layout::Blocks { .. } => flat(tensor.clone().permute_axes(&order)?),
-        Layout::Axis { .. } => Ok(tensor.clone()),
-        Layout::Tensor => flat(tensor.clone())?.slice(0, 0, 1)?.broadcast_to_shape(&[n]),
+        ScaleLayout::Blocks { .. } => flat(tensor.clone().permute_axes(&order)?),
+        ScaleLayout::Axis { .. } => Ok(tensor.clone()),
+        ScaleLayout::Tensor => flat(tensor.clone())?.slice(0, 0, 1)?.broadcast_to_shape(&[n]),
     }
 }
 

@@ -9,9 +9,10 @@ use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::Patch;
 use crate::ops::host::saved::save;
 use crate::panels::Panels;
-use crate::panels::codes::Rows;
+use crate::panels::codes::QuantizedRows;
 
-/// N rows of K elements of [`Rows`]: its inputs are the codes, the scales and the zero points.
+/// N rows of K elements of [`QuantizedRows`]: its inputs are the codes, the scales and the zero
+/// points.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unpack {
     pub(crate) n: usize,
@@ -32,14 +33,15 @@ impl Unpack {
     fn rows<T>(
         &self,
         inputs: [&Tensor; 3],
-        read: impl FnOnce(&Rows) -> TractResult<T>,
+        read: impl FnOnce(&QuantizedRows) -> TractResult<T>,
     ) -> TractResult<T> {
         let [codes, scales, zeros] = inputs;
         let [codes, zeros] = [codes, zeros].map(Tensor::try_as_plain_ram);
         let (codes, zeros, scales) = (codes?, zeros?, scales.try_as_plain_ram()?);
         let (codes, zeros) = (codes.as_slice::<u8>()?, zeros.as_slice::<u8>()?);
         let Unpack { n, k, block, bits } = *self;
-        let rows = Rows { n, k, block, bits, codes, scales: scales.as_slice::<f32>()?, zeros };
+        let rows =
+            QuantizedRows { n, k, block, bits, codes, scales: scales.as_slice::<f32>()?, zeros };
         let blocks = n.checked_mul(rows.blocks());
         let bytes = blocks.and_then(|blocks| blocks.checked_mul(block / (8 / bits)));
         let is_sound = bytes == Some(codes.len())

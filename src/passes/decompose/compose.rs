@@ -7,7 +7,7 @@ use onnx_cast_graph::{Graph, Node, NodeId, NodeView, Splice, is_default_domain};
 use tract_onnx::prelude::TractResult;
 
 use super::read::{Composition, composition};
-use super::writer::{Call, Known, Written, is_meant, write};
+use super::writer::{Call, KnownInput, Written, is_meant, write};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::lowered::{Form, PrivateCast};
@@ -73,8 +73,8 @@ fn known<'a>(
     graph: &'a Graph,
     node: &'a Node,
     types: &'a [Option<ElementType>],
-) -> impl Fn(usize) -> Known + 'a {
-    |place| Known {
+) -> impl Fn(usize) -> KnownInput + 'a {
+    |place| KnownInput {
         ty: types.get(place).copied().flatten(),
         dims: node.input(place).and_then(|value| dims(graph, value)),
     }

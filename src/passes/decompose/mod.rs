@@ -128,7 +128,7 @@ enum Operand {
 }
 
 /// A node of one output that stands for a part of another.
-struct Part {
+struct PartNode {
     op_type: String,
     domain: &'static str,
     inputs: Vec<Operand>,
@@ -141,7 +141,7 @@ struct Part {
 struct Parts<'a> {
     node: &'a Node,
     types: &'a [Option<ElementType>],
-    nodes: Vec<Part>,
+    nodes: Vec<PartNode>,
 }
 
 impl Parts<'_> {
@@ -169,7 +169,7 @@ impl Parts<'_> {
 
     fn add(&mut self, op: &str, inputs: &[Operand], attributes: Vec<AttributeProto>) -> Operand {
         let (op_type, inputs) = (op.into(), inputs.into());
-        self.nodes.push(Part { op_type, domain: "", inputs, attributes, opset: None });
+        self.nodes.push(PartNode { op_type, domain: "", inputs, attributes, opset: None });
         Operand::Part(self.nodes.len() - 1)
     }
 
@@ -352,7 +352,7 @@ impl Parts<'_> {
 }
 
 /// Adds the parts before the node, which becomes the last one.
-fn finish(graph: &mut Graph, id: NodeId, mut parts: Vec<Part>) {
+fn finish(graph: &mut Graph, id: NodeId, mut parts: Vec<PartNode>) {
     let Some(last) = parts.pop() else { return };
     let label = graph.node(id).shared_label().clone();
     let output = graph.node(id).output(0);

@@ -20,11 +20,11 @@ const MOST_PLACES: i64 = 1 << 16;
 /// A node that is written out.
 pub(super) struct Call<'a> {
     pub(super) node: &'a Node,
-    pub(super) given: &'a dyn Fn(usize) -> Known,
+    pub(super) given: &'a dyn Fn(usize) -> KnownInput,
 }
 
 /// What is known of an input.
-pub(super) struct Known {
+pub(super) struct KnownInput {
     pub(super) ty: Option<ElementType>,
     pub(super) dims: Option<Vec<Option<i64>>>,
 }

@@ -31,7 +31,7 @@ use crate::passes::half_in_float;
 use crate::tensor::proto;
 
 /// What a node makes.
-enum Made {
+enum InferredOutputs {
     /// Outputs of these types, computed from the node's inputs.
     Types(Vec<Option<ElementType>>),
     /// What its bodies return.
@@ -160,8 +160,8 @@ impl Inference<'_, '_, '_> {
         for (index, value) in node.outputs().iter().enumerate() {
             let Some(value) = *value else { continue };
             let (ty, returned) = match &made {
-                Made::Types(types) => (types.get(index).copied().flatten(), None),
-                Made::Facts(facts) => {
+                InferredOutputs::Types(types) => (types.get(index).copied().flatten(), None),
+                InferredOutputs::Facts(facts) => {
                     let fact = facts.get(index).copied().flatten();
                     (fact.and_then(|fact| fact.ty), Some(fact))
                 }
@@ -200,11 +200,16 @@ impl Inference<'_, '_, '_> {
         facts.map(|fact| fact.origin).max().unwrap_or(Origin::Constants)
     }
 
-    fn made(&mut self, id: NodeId, behaviour: &Behaviour, origin: Origin) -> TractResult<Made> {
+    fn made(
+        &mut self,
+        id: NodeId,
+        behaviour: &Behaviour,
+        origin: Origin,
+    ) -> TractResult<InferredOutputs> {
         let node = self.graph.node(id);
         let form = self.context.form(id);
         if *form != Form::Own {
-            return Ok(Made::Types(vec![form.made_type()]));
+            return Ok(InferredOutputs::Types(vec![form.made_type()]));
         }
         if node.domain() == DOMAIN {
             return Err(refusal(node, format!("domain `{DOMAIN}` is this crate's own")))?;
@@ -217,7 +222,7 @@ impl Inference<'_, '_, '_> {
             let (cast, private) = casts::read(self.graph, node, &types, is_constant)?;
             let to = cast.to;
             self.context.meanings.insert(id, Meaning::Cast(Box::new(cast), private));
-            return Ok(Made::Types(vec![to]));
+            return Ok(InferredOutputs::Types(vec![to]));
         }
         if let Some(attribute) = node.attributes.iter().find(|a| !a.ref_attr_name.is_empty()) {
             let name = &attribute.name;
@@ -231,7 +236,7 @@ impl Inference<'_, '_, '_> {
             let spec = BitCastSpec::of(node, types.first().copied().flatten())?;
             let to = spec.to;
             self.context.meanings.insert(id, Meaning::BitCast(spec));
-            return Ok(Made::Types(vec![Some(to)]));
+            return Ok(InferredOutputs::Types(vec![Some(to)]));
         }
         let tensor_type = self.attribute_tensors(node)?;
         let makes_tensor = behaviour.makes_attributes;
@@ -241,10 +246,10 @@ impl Inference<'_, '_, '_> {
         }
         let returned = self.bodies(id, &types)?;
         if !returned.is_empty() {
-            return Ok(Made::Facts(subgraphs::join(node, &types, &returned)?));
+            return Ok(InferredOutputs::Facts(subgraphs::join(node, &types, &returned)?));
         }
         if makes_tensor {
-            return Ok(Made::Types(vec![tensor_type.or_else(|| constant_type(node))]));
+            return Ok(InferredOutputs::Types(vec![tensor_type.or_else(|| constant_type(node))]));
         }
         self.computed(id, &inputs, types)
     }
@@ -255,7 +260,7 @@ impl Inference<'_, '_, '_> {
         id: NodeId,
         inputs: &[Option<Fact>],
         types: Vec<Option<ElementType>>,
-    ) -> TractResult<Made> {
+    ) -> TractResult<InferredOutputs> {
         let node = self.graph.node(id);
         let mut declared = vec![];
         for value in node.outputs() {
@@ -266,10 +271,10 @@ impl Inference<'_, '_, '_> {
         if let Some(halves) = half_in_float::read(node, inputs, &declared, &name, widening)? {
             let outputs = halves.outputs().to_vec();
             self.context.meanings.insert(id, Meaning::Half(halves));
-            return Ok(Made::Types(outputs));
+            return Ok(InferredOutputs::Types(outputs));
         }
         if let Some(outputs) = carriers::move_through(node, node.opset, &types)? {
-            return Ok(Made::Types(outputs));
+            return Ok(InferredOutputs::Types(outputs));
         }
         check_inputs(node, node.opset, &types)?;
         let mut outputs = output_types(node, node.opset, &types);
@@ -278,7 +283,7 @@ impl Inference<'_, '_, '_> {
         }
         match outputs.iter().flatten().find(|ty| ty.is_exotic()) {
             Some(ty) => Err(refusal(node, format!("cannot compute a result of {ty}")))?,
-            None => Ok(Made::Types(outputs)),
+            None => Ok(InferredOutputs::Types(outputs)),
         }
     }
 
@@ -286,7 +291,7 @@ impl Inference<'_, '_, '_> {
         node.output(place).map_or("".into(), |value| self.graph.value(value).name.clone())
     }
 
-    fn quantizer(&mut self, id: NodeId, inputs: &[Option<Fact>]) -> TractResult<Made> {
+    fn quantizer(&mut self, id: NodeId, inputs: &[Option<Fact>]) -> TractResult<InferredOutputs> {
         let node = self.graph.node(id);
         let mut spec = QuantizerSpec::parse(node, node.opset)?;
         let fact = |index: usize| inputs.get(index).copied().flatten();
@@ -298,7 +303,7 @@ impl Inference<'_, '_, '_> {
         let quantizer = spec.check(types, node.path.clone(), is_constant)?;
         let y = quantizer.y;
         self.context.meanings.insert(id, Meaning::Quantizer(Box::new(quantizer), spec));
-        Ok(Made::Types(vec![y]))
+        Ok(InferredOutputs::Types(vec![y]))
     }
 
     /// Checks the tensors among a node's attributes, and returns the type of the first.

@@ -56,11 +56,15 @@ pub(super) fn inline(graph: &mut Graph, context: &mut Context) -> TractResult<()
 }
 
 /// Functions by domain and name.
-type Known<'a> = HashMap<&'a str, HashMap<&'a str, Vec<Function<'a>>>>;
+type KnownFunctions<'a> = HashMap<&'a str, HashMap<&'a str, Vec<Function<'a>>>>;
 
-fn known<'a>(functions: &'a [FunctionProto], opset: i64, registered: Registered) -> Known<'a> {
+fn known<'a>(
+    functions: &'a [FunctionProto],
+    opset: i64,
+    registered: Registered,
+) -> KnownFunctions<'a> {
     let stock = tract_onnx::onnx().op_register;
-    let mut known = Known::new();
+    let mut known = KnownFunctions::new();
     for function in functions {
         let name = function.name();
         let is_tracts = stock.0.contains_key(name);
@@ -81,7 +85,7 @@ fn domain(name: &str) -> &str {
 
 struct Inliner<'g, 'a> {
     graph: &'g mut Graph,
-    known: &'a Known<'a>,
+    known: &'a KnownFunctions<'a>,
     /// The first number of each call's name whose prefix may still be free.
     numbers: HashMap<String, usize>,
     /// The functions that are being put in place, each within the one before.

@@ -2,13 +2,13 @@
 
 use onnx_cast_graph::{BodyId, Graph, Made, NewNode, NodeId, NodeView, Place, ValueId};
 
-use super::plan::{Kind, NodePlan, Plan, TakenAs};
+use super::plan::{NodePlan, SymbolPlan, TakenAs, ValueKind};
 use crate::onnx::lowered::{DOMAIN, Form, PrivateCast};
 use crate::onnx::operators::behaviour::{Behaviour, Sizes};
 use crate::passes::context::Context;
 
 /// Edits all bodies as planned.
-pub(super) fn write(graph: &mut Graph, context: &mut Context, plan: &mut Plan) {
+pub(super) fn write(graph: &mut Graph, context: &mut Context, plan: &mut SymbolPlan) {
     let main = graph.main();
     Writer { graph, context, plan }.body(main);
 }
@@ -16,7 +16,7 @@ pub(super) fn write(graph: &mut Graph, context: &mut Context, plan: &mut Plan) {
 struct Writer<'g, 'c, 'o> {
     graph: &'g mut Graph,
     context: &'c mut Context<'o>,
-    plan: &'c mut Plan,
+    plan: &'c mut SymbolPlan,
 }
 
 impl Writer<'_, '_, '_> {
@@ -43,7 +43,7 @@ impl Writer<'_, '_, '_> {
         if is_doubled {
             self.double(id);
         }
-        if self.plan.kind(self.graph, id) == Kind::Dimensions {
+        if self.plan.kind(self.graph, id) == ValueKind::Dimensions {
             self.resolve(id);
         }
         for held in self.graph.node(id).bodies().to_vec() {

@@ -4,7 +4,7 @@ use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, ValueId, int};
 use tract_onnx::pb::TensorProto;
 
 use super::bounds::{self, Bounds};
-use super::plan::{Held, Kind, Plan};
+use super::plan::{SymbolPlan, ValueKind, ValuePlan};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::lowered::Form;
@@ -14,27 +14,28 @@ use crate::passes::context::Context;
 
 /// What is found out about all values of a graph.
 /// Fails when a constant shape is beyond what tract has for it.
-pub(in crate::passes) fn plan(graph: &Graph, context: &Context) -> Result<Plan, Error> {
-    let mut reader = Reader { graph, context, plan: Plan::default() };
+pub(in crate::passes) fn plan(graph: &Graph, context: &Context) -> Result<SymbolPlan, Error> {
+    let mut reader = SymbolReader { graph, context, plan: SymbolPlan::default() };
     reader.body(graph.main())?;
     Ok(reader.plan)
 }
 
-struct Reader<'g, 'c, 'o> {
+struct SymbolReader<'g, 'c, 'o> {
     graph: &'g Graph,
     context: &'c Context<'o>,
-    plan: Plan,
+    plan: SymbolPlan,
 }
 
-impl Reader<'_, '_, '_> {
+impl SymbolReader<'_, '_, '_> {
     fn body(&mut self, body: BodyId) -> Result<(), Error> {
         let graph = self.graph;
         for value in graph.body(body).inputs() {
-            self.plan.values.insert(*value, Held::of_kind(Kind::Numbers));
+            self.plan.values.insert(*value, ValuePlan::of_kind(ValueKind::Numbers));
         }
         for value in graph.body(body).constants() {
             let bounds = graph.constant(*value).and_then(|tensor| self.of_tensor(tensor));
-            let held = Held { is_constant: true, bounds, ..Held::of_kind(Kind::Numbers) };
+            let held =
+                ValuePlan { is_constant: true, bounds, ..ValuePlan::of_kind(ValueKind::Numbers) };
             self.plan.values.insert(*value, held);
         }
         graph.nodes_of(body).into_iter().try_for_each(|id| self.node(id, body))
@@ -48,7 +49,7 @@ impl Reader<'_, '_, '_> {
         bounds::of_tensor(ty, &tensor)
     }
 
-    fn value(&self, id: Option<ValueId>) -> Option<&Held> {
+    fn value(&self, id: Option<ValueId>) -> Option<&ValuePlan> {
         self.plan.value(id)
     }
 
@@ -69,10 +70,12 @@ impl Reader<'_, '_, '_> {
         let bounds = self.bounds(node, behaviour);
         let is_measured = matches!(self.context.form(id), Form::Measured { .. });
         let kind = match self.kind(node, behaviour) {
-            Kind::Dimensions if is_measured => Kind::Numbers,
+            ValueKind::Dimensions if is_measured => ValueKind::Numbers,
             // Where a body only moves dimensions from around it, it cannot resolve them.
-            Kind::Dimensions if body != self.graph.main() && behaviour.sizes != Sizes::Measures => {
-                Kind::Expression
+            ValueKind::Dimensions
+                if body != self.graph.main() && behaviour.sizes != Sizes::Measures =>
+            {
+                ValueKind::Expression
             }
             kind => kind,
         };
@@ -80,7 +83,7 @@ impl Reader<'_, '_, '_> {
         for (place, value) in node.outputs().iter().enumerate() {
             let Some(value) = value else { continue };
             let kind = if node.bodies().is_empty() { kind } else { self.joined_kind(node, place) };
-            let held = Held { is_constant, bounds, symbol_bounds, ..Held::of_kind(kind) };
+            let held = ValuePlan { is_constant, bounds, symbol_bounds, ..ValuePlan::of_kind(kind) };
             self.plan.values.insert(*value, held);
         }
         Ok(())
@@ -140,7 +143,7 @@ impl Reader<'_, '_, '_> {
         let [Some(a), Some(b)] = [0, 1].map(|place| self.value(node.input(place))) else {
             return false;
         };
-        let is_apart = |a: &Held, b: &Held| {
+        let is_apart = |a: &ValuePlan, b: &ValuePlan| {
             let bounds = a.symbol_bounds.zip(b.bounds);
             !a.is_symbolic() || bounds.is_some_and(|(a, b)| a.is_apart_from(&b))
         };
@@ -149,13 +152,14 @@ impl Reader<'_, '_, '_> {
 
     /// What the symbols among some of a node's inputs are together, and whether all of these inputs keep their values among
     /// symbols.
-    fn meet(&self, node: &Node, places: Inputs) -> (Kind, bool) {
-        let (mut kind, mut is_exact) = (Kind::Numbers, true);
+    fn meet(&self, node: &Node, places: Inputs) -> (ValueKind, bool) {
+        let (mut kind, mut is_exact) = (ValueKind::Numbers, true);
         for place in (0..node.inputs().len()).filter(|place| places.contains(*place)) {
             match self.value(node.input(place)) {
                 Some(value) if value.is_symbolic() => {
-                    let is_pure = value.kind == Kind::Dimensions && kind != Kind::Expression;
-                    kind = if is_pure { Kind::Dimensions } else { Kind::Expression };
+                    let is_pure =
+                        value.kind == ValueKind::Dimensions && kind != ValueKind::Expression;
+                    kind = if is_pure { ValueKind::Dimensions } else { ValueKind::Expression };
                 }
                 Some(value) if value.is_small_constant() => {}
                 None if !node.gives(place) => {}
@@ -169,7 +173,7 @@ impl Reader<'_, '_, '_> {
     fn is_static(&self, node: &Node, moved: Inputs) -> bool {
         (0..node.inputs().len()).filter(|place| !moved.contains(*place)).all(|place| {
             self.value(node.input(place)).map_or(!node.gives(place), |value| {
-                value.is_constant || value.is_symbolic() || value.kind == Kind::Condition
+                value.is_constant || value.is_symbolic() || value.kind == ValueKind::Condition
             })
         })
     }
@@ -181,11 +185,11 @@ impl Reader<'_, '_, '_> {
     }
 
     /// What tract can hold a node's outputs as.
-    fn kind(&self, node: &Node, behaviour: &Behaviour) -> Kind {
-        let exact = |(kind, is_exact)| if is_exact { kind } else { Kind::Numbers };
+    fn kind(&self, node: &Node, behaviour: &Behaviour) -> ValueKind {
+        let exact = |(kind, is_exact)| if is_exact { kind } else { ValueKind::Numbers };
         let (kind, is_exact) = match behaviour.sizes {
-            Sizes::Measures => return Kind::Dimensions,
-            Sizes::AsNumbers => return Kind::Numbers,
+            Sizes::Measures => return ValueKind::Dimensions,
+            Sizes::AsNumbers => return ValueKind::Numbers,
             Sizes::Casts => {
                 let (kind, is_exact) = self.meet(node, Inputs::Only(&[0]));
                 let is_int64 = int(node, "to") == Some(ElementType::Int64 as i64);
@@ -198,8 +202,8 @@ impl Reader<'_, '_, '_> {
             Sizes::Decides => return self.decided(node),
             Sizes::Compares => {
                 let (kind, is_exact) = self.meet(node, Inputs::All);
-                let is_condition = is_exact && self.are_apart(node) && kind != Kind::Numbers;
-                return if is_condition { Kind::Condition } else { Kind::Numbers };
+                let is_condition = is_exact && self.are_apart(node) && kind != ValueKind::Numbers;
+                return if is_condition { ValueKind::Condition } else { ValueKind::Numbers };
             }
             Sizes::Moves(moved) => {
                 let (kind, is_exact) = self.meet(node, moved);
@@ -208,7 +212,7 @@ impl Reader<'_, '_, '_> {
             Sizes::Divides => {
                 let (kind, is_exact) = self.meet(node, Inputs::All);
                 // tract divides by a symbol only where nothing remains.
-                let is_symbol = self.value(node.input(1)).is_some_and(Held::is_symbolic);
+                let is_symbol = self.value(node.input(1)).is_some_and(ValuePlan::is_symbolic);
                 let divides = self.is_at_least(node, 1, 1) || is_symbol;
                 (kind, is_exact && self.is_at_least(node, 0, 0) && divides)
             }
@@ -226,35 +230,35 @@ impl Reader<'_, '_, '_> {
             | Sizes::Clips => self.meet(node, Inputs::All),
         };
         match kind {
-            Kind::Dimensions | Kind::Expression if is_exact => Kind::Expression,
-            _ => Kind::Numbers,
+            ValueKind::Dimensions | ValueKind::Expression if is_exact => ValueKind::Expression,
+            _ => ValueKind::Numbers,
         }
     }
 
     /// What a truth of truths is.
-    fn decided(&self, node: &Node) -> Kind {
+    fn decided(&self, node: &Node) -> ValueKind {
         let held = |value: &Option<ValueId>| self.value(*value);
-        let is_condition = |value: &Held| value.kind == Kind::Condition;
+        let is_condition = |value: &ValuePlan| value.kind == ValueKind::Condition;
         let mut given = node.inputs().iter().map(held);
         let is_known =
-            |value: Option<&Held>| value.is_some_and(|v| v.is_constant || is_condition(v));
+            |value: Option<&ValuePlan>| value.is_some_and(|v| v.is_constant || is_condition(v));
         let all = given.clone().all(is_known);
         let any = given.any(|value| value.is_some_and(is_condition));
-        if all && any { Kind::Condition } else { Kind::Numbers }
+        if all && any { ValueKind::Condition } else { ValueKind::Numbers }
     }
 
     /// What tract can hold an output of an `If` as: symbols where both branches return some, and tract may know before the model
     /// runs which of them it will be.
-    fn joined_kind(&self, node: &Node, place: usize) -> Kind {
+    fn joined_kind(&self, node: &Node, place: usize) -> ValueKind {
         let condition = self.value(node.input(0));
         let is_decided =
-            condition.is_some_and(|value| value.is_constant || value.kind == Kind::Condition);
+            condition.is_some_and(|value| value.is_constant || value.kind == ValueKind::Condition);
         let mut branches = node.bodies().iter().map(|held| self.graph.body(held.body).outputs());
         let is_symbolic = branches.all(|outputs| {
             let value = outputs.get(place).map(|output| output.value);
-            self.value(value).is_some_and(Held::is_symbolic)
+            self.value(value).is_some_and(ValuePlan::is_symbolic)
         });
         let is_joined = node.op_type == "If" && is_decided && is_symbolic;
-        if is_joined { Kind::Expression } else { Kind::Numbers }
+        if is_joined { ValueKind::Expression } else { ValueKind::Numbers }
     }
 }

@@ -15,7 +15,7 @@ pub(in crate::passes) enum TakenAs {
 
 /// What tract can hold a value as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::passes) enum Kind {
+pub(in crate::passes) enum ValueKind {
     /// Elements as any other.
     Numbers,
     /// Dimensions of tensors, as they are, beside constants of 32 bits.
@@ -28,8 +28,8 @@ pub(in crate::passes) enum Kind {
 
 /// What is found out about a value.
 #[derive(Debug, Clone)]
-pub(in crate::passes) struct Held {
-    pub(in crate::passes) kind: Kind,
+pub(in crate::passes) struct ValuePlan {
+    pub(in crate::passes) kind: ValueKind,
     /// Whether it is made of constants alone.
     pub(in crate::passes) is_constant: bool,
     /// Where its elements lie, if that is known.
@@ -44,9 +44,9 @@ pub(in crate::passes) struct Held {
     pub(in crate::passes) numbers: Option<ValueId>,
 }
 
-impl Held {
-    pub(in crate::passes) fn of_kind(kind: Kind) -> Held {
-        Held {
+impl ValuePlan {
+    pub(in crate::passes) fn of_kind(kind: ValueKind) -> ValuePlan {
+        ValuePlan {
             kind,
             is_constant: false,
             bounds: None,
@@ -59,7 +59,7 @@ impl Held {
 
     /// Whether tract may hold it as dimensions.
     pub(in crate::passes) fn is_symbolic(&self) -> bool {
-        matches!(self.kind, Kind::Dimensions | Kind::Expression)
+        matches!(self.kind, ValueKind::Dimensions | ValueKind::Expression)
     }
 
     /// Whether it is a constant that keeps its value among symbols.
@@ -79,22 +79,22 @@ pub(in crate::passes) struct NodePlan {
 
 /// What is found out about a graph.
 #[derive(Debug, Default)]
-pub(in crate::passes) struct Plan {
-    pub(in crate::passes) values: Table<ValueId, Held>,
+pub(in crate::passes) struct SymbolPlan {
+    pub(in crate::passes) values: Table<ValueId, ValuePlan>,
     pub(in crate::passes) nodes: Table<NodeId, NodePlan>,
     /// Which outputs of a branch are returned as symbols, the others as numbers.
     pub(in crate::passes) returns_symbols: Table<BodyId, Vec<bool>>,
 }
 
-impl Plan {
-    pub(in crate::passes) fn value(&self, value: Option<ValueId>) -> Option<&Held> {
+impl SymbolPlan {
+    pub(in crate::passes) fn value(&self, value: Option<ValueId>) -> Option<&ValuePlan> {
         self.values.get(value?)
     }
 
     /// The kind of a node's outputs. Those of an `If` may be of several.
-    pub(in crate::passes) fn kind(&self, graph: &Graph, id: NodeId) -> Kind {
+    pub(in crate::passes) fn kind(&self, graph: &Graph, id: NodeId) -> ValueKind {
         let first = graph.node(id).outputs().iter().flatten().next().copied();
-        self.value(first).map_or(Kind::Numbers, |value| value.kind)
+        self.value(first).map_or(ValueKind::Numbers, |value| value.kind)
     }
 
     /// What a node takes its input at a place as, if it computes with symbols or if it does not.
@@ -112,8 +112,8 @@ impl Plan {
             // What is measured may be either.
             Sizes::Measures => return TakenAs::Either,
             // A cast to another type resolves dimensions by itself.
-            Sizes::Casts if self.kind(graph, id) == Kind::Numbers => {
-                let resolves = input.kind == Kind::Dimensions;
+            Sizes::Casts if self.kind(graph, id) == ValueKind::Numbers => {
+                let resolves = input.kind == ValueKind::Dimensions;
                 return if resolves { TakenAs::Either } else { TakenAs::Numbers };
             }
             _ => {}
@@ -130,7 +130,7 @@ impl Plan {
             Sizes::Keeps(moved) | Sizes::Moves(moved) => moved.contains(place),
             _ => true,
         };
-        if is_symbolic && (is_moved || input.kind == Kind::Condition) {
+        if is_symbolic && (is_moved || input.kind == ValueKind::Condition) {
             TakenAs::Symbols
         } else {
             TakenAs::Numbers

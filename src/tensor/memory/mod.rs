@@ -29,7 +29,7 @@ const HUGE_PAGE: usize = 2 << 20;
 /// An output is given back once as many others have been made as there are conversions: each has had its turn then, so
 /// that between two runs of a plan no more is kept than what its casts have put out.
 #[derive(Clone, Default)]
-pub(crate) struct Memory(Arc<Mutex<Kept>>);
+pub(crate) struct Memory(Arc<Mutex<TensorPool>>);
 
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -38,7 +38,7 @@ impl fmt::Debug for Memory {
 }
 
 #[derive(Default)]
-struct Kept {
+struct TensorPool {
     /// How many outputs have been made.
     made: usize,
     /// Buffers and when they were kept, oldest first.
@@ -48,11 +48,11 @@ struct Kept {
 }
 
 /// What is kept, which is sound whatever another thread was doing to it when it panicked.
-fn kept(memory: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+fn kept(memory: &Mutex<TensorPool>) -> MutexGuard<'_, TensorPool> {
     memory.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Kept {
+impl TensorPool {
     /// The newest buffer of a size.
     fn take_buffer(&mut self, bytes: usize) -> Option<Blob> {
         self.made += 1;
@@ -62,7 +62,7 @@ impl Kept {
 
     /// Keeps a buffer; what is too old by now is the caller's to free, when others do not wait for it.
     #[must_use]
-    fn keep_buffer(&mut self, buffer: Blob, home: &Arc<Mutex<Kept>>) -> Vec<Blob> {
+    fn keep_buffer(&mut self, buffer: Blob, home: &Arc<Mutex<TensorPool>>) -> Vec<Blob> {
         self.buffers.push_back((self.made, buffer));
         let oldest = self.made.saturating_sub(Arc::strong_count(home));
         let too_old = self.buffers.partition_point(|(made, _)| *made < oldest);
@@ -79,9 +79,13 @@ impl Kept {
         self.strings.remove(newest).map(|(_, tensor)| tensor)
     }
 
-    /// As [`Kept::keep_buffer`].
+    /// As [`TensorPool::keep_buffer`].
     #[must_use]
-    fn keep_strings(&mut self, tensor: Arc<Tensor>, home: &Arc<Mutex<Kept>>) -> Vec<Arc<Tensor>> {
+    fn keep_strings(
+        &mut self,
+        tensor: Arc<Tensor>,
+        home: &Arc<Mutex<TensorPool>>,
+    ) -> Vec<Arc<Tensor>> {
         self.strings.push_back((self.made, tensor));
         let oldest = self.made.saturating_sub(Arc::strong_count(home));
         let too_old = self.strings.partition_point(|(made, _)| *made < oldest);
@@ -181,7 +185,7 @@ pub(super) fn owns_its_bytes(tensor: &Tensor) -> bool {
 /// Plain memory of a tensor, which goes back to where it has come from, if that is still there.
 struct Recycled {
     storage: PlainStorage,
-    home: Weak<Mutex<Kept>>,
+    home: Weak<Mutex<TensorPool>>,
 }
 
 fn fresh(bytes: usize) -> Blob {

@@ -26,7 +26,7 @@ const LEAST_PIECE: usize = 1 << 12;
 pub(crate) type Resolver = Arc<dyn ModelDataResolver + Send + Sync>;
 
 /// Where the elements of a tensor are, one behind the other.
-pub(super) struct Place {
+pub(super) struct ExternalPlace {
     pub(super) resolver: Resolver,
     pub(super) path: PathBuf,
     /// In bytes.
@@ -38,14 +38,14 @@ pub(super) struct Place {
 /// The memory of a matrix that is in a file until all of it is asked for.
 #[derive(Clone)]
 struct Late {
-    place: Arc<Place>,
+    place: Arc<ExternalPlace>,
     /// Whether the matrix is the transpose of what the file holds.
     is_turned: bool,
     all: OnceLock<PlainStorage>,
 }
 
 /// The matrix of plain numbers at a place, of which nothing is read yet.
-pub(super) fn matrix(place: Place) -> Tensor {
+pub(super) fn matrix(place: ExternalPlace) -> Tensor {
     let (datum_type, shape) = (place.datum_type, place.shape);
     let late = Late { place: Arc::new(place), is_turned: false, all: OnceLock::new() };
     Tensor::from_storage(datum_type, &shape, late)
@@ -89,7 +89,7 @@ fn still_late(tensor: &Tensor) -> Option<&Late> {
     tensor.storage_as::<Late>().filter(|late| late.all.get().is_none())
 }
 
-impl Place {
+impl ExternalPlace {
     fn row_bytes(&self) -> usize {
         let [_, columns] = self.shape;
         columns * self.datum_type.size_of()

@@ -27,9 +27,9 @@ use crate::tensor::carrier;
 use crate::tensor::output;
 pub(crate) use external::is_external;
 use external::{External, FileReader, inside};
-use field::Field;
+use field::TensorField;
 pub use late::untransposed;
-use late::{PIECE, Place, Resolver};
+use late::{ExternalPlace, PIECE, Resolver};
 use packed::{pack, packed_length, unpack};
 
 /// Reads a tensor, from whichever field holds its data.
@@ -50,7 +50,7 @@ pub(crate) fn read_with(
     folder: Option<&Path>,
     resolver: &dyn ModelDataResolver,
 ) -> TractResult<(ElementType, Tensor)> {
-    let reader = Reader::new(proto)?;
+    let reader = TensorReader::new(proto)?;
     let is_external = is_external(proto);
     let tensor = if is_external { reader.external(folder, resolver) } else { reader.data() };
     Ok((reader.ty, tensor?))
@@ -77,14 +77,15 @@ pub(crate) fn late_with(
     folder: Option<&Path>,
     resolver: &Resolver,
 ) -> TractResult<(ElementType, Tensor)> {
-    let reader = Reader::new(proto)?;
+    let reader = TensorReader::new(proto)?;
     if let (&[rows, columns], true) = (&*reader.shape, is_external(proto) && reader.is_copied()) {
         let whole = reader.packed_bytes()?;
         if whole >= LATE {
             let (path, offset) = reader.external_data(folder)?;
             reader.read_piece(&**resolver, &path, offset, (&mut vec![], whole - 1, 1))?;
             let (datum_type, shape) = (reader.ty.datum_type(), [rows, columns]);
-            let place = Place { resolver: resolver.clone(), path, offset, datum_type, shape };
+            let place =
+                ExternalPlace { resolver: resolver.clone(), path, offset, datum_type, shape };
             return Ok((reader.ty, late::matrix(place)));
         }
     }
@@ -93,7 +94,7 @@ pub(crate) fn late_with(
 
 /// Checks what [`read_with`] would refuse, without copying the data of numeric tensors and without reading a side file.
 pub(crate) fn check(proto: &TensorProto, folder: Option<&Path>) -> TractResult<ElementType> {
-    let reader = Reader::new(proto)?;
+    let reader = TensorReader::new(proto)?;
     if !is_external(proto) {
         reader.field()?;
     } else {
@@ -119,7 +120,7 @@ pub(crate) fn external_place(
     proto: &TensorProto,
     folder: Option<&Path>,
 ) -> TractResult<(PathBuf, u64, u64)> {
-    let reader = Reader::new(proto)?;
+    let reader = TensorReader::new(proto)?;
     let (path, offset) = reader.external_data(folder)?;
     Ok((path, offset as u64, reader.packed_bytes()? as u64))
 }
@@ -167,15 +168,15 @@ fn little_endian(element: &[u8]) -> impl Iterator<Item = u8> {
 }
 
 /// A `TensorProto` whose description is sound; its data is not looked at yet.
-struct Reader<'a> {
+struct TensorReader<'a> {
     proto: &'a TensorProto,
     ty: ElementType,
     shape: Vec<usize>,
     count: usize,
 }
 
-impl<'a> Reader<'a> {
-    fn new(proto: &'a TensorProto) -> Result<Reader<'a>> {
+impl<'a> TensorReader<'a> {
+    fn new(proto: &'a TensorProto) -> Result<TensorReader<'a>> {
         let refuse = |problem| Cause::Tensor { tensor: proto.name.clone(), problem }.into();
         let ty = ElementType::from_id(proto.data_type).ok_or_else(|| {
             refuse(format!(
@@ -200,7 +201,7 @@ impl<'a> Reader<'a> {
                 .ok_or_else(|| refuse(format!("its dimensions {:?} overflow", proto.dims)))?;
         }
         let count = if shape.contains(&0) { 0 } else { extent };
-        Ok(Reader { proto, ty, shape, count })
+        Ok(TensorReader { proto, ty, shape, count })
     }
 
     fn refuse(&self, problem: String) -> Error {
@@ -293,19 +294,19 @@ impl<'a> Reader<'a> {
     }
 
     /// The one field that holds the data, of the right length; an empty tensor needs none.
-    fn field(&self) -> Result<Field> {
-        let mut filled = Field::ALL
+    fn field(&self) -> Result<TensorField> {
+        let mut filled = TensorField::ALL
             .into_iter()
             .map(|field| (field, field.length(self.proto)))
             .filter(|f| f.1 > 0);
-        let own = Field::of(self.ty);
+        let own = TensorField::of(self.ty);
         let (field, length) = filled.next().unwrap_or((own, 0));
         if let Some((other, _)) = filled.next() {
             let (field, other) = (field.name(), other.name());
             return Err(self.refuse(format!("has data in both {field} and {other}")));
         }
         let expected = match field {
-            Field::Raw => self.packed_bytes()?,
+            TensorField::Raw => self.packed_bytes()?,
             _ if field != own => {
                 return Err(self.refuse(format!("has its data in {}", field.name())));
             }
@@ -321,19 +322,19 @@ impl<'a> Reader<'a> {
     fn data(&self) -> TractResult<Tensor> {
         let p = self.proto;
         match self.field()? {
-            Field::Raw => self.raw(&p.raw_data),
-            Field::Float => self.codes(p.float_data.iter().map(|x| u64::from(x.to_bits()))),
-            Field::Double => self.codes(p.double_data.iter().map(|x| x.to_bits())),
-            Field::Int64 => self.codes(p.int64_data.iter().map(|x| *x as u64)),
-            Field::Uint64 => {
+            TensorField::Raw => self.raw(&p.raw_data),
+            TensorField::Float => self.codes(p.float_data.iter().map(|x| u64::from(x.to_bits()))),
+            TensorField::Double => self.codes(p.double_data.iter().map(|x| x.to_bits())),
+            TensorField::Int64 => self.codes(p.int64_data.iter().map(|x| *x as u64)),
+            TensorField::Uint64 => {
                 let bits = self.ty.bits();
                 if let Some(big) = p.uint64_data.iter().find(|x| **x >> (bits - 1) > 1) {
                     return Err(self.refuse(format!("has {big} in uint64_data")))?;
                 }
                 self.codes(p.uint64_data.iter().copied())
             }
-            Field::String => self.strings(),
-            Field::Int32 => self.int32_data(),
+            TensorField::String => self.strings(),
+            TensorField::Int32 => self.int32_data(),
         }
     }
 
@@ -375,7 +376,8 @@ impl<'a> Reader<'a> {
     fn external_data(&self, folder: Option<&Path>) -> TractResult<(PathBuf, usize)> {
         let External { location, offset, length } =
             External::of(self.proto).map_err(|problem| self.refuse(problem))?;
-        if let Some(other) = Field::ALL.into_iter().find(|field| field.length(self.proto) > 0) {
+        if let Some(other) = TensorField::ALL.into_iter().find(|field| field.length(self.proto) > 0)
+        {
             Err(self.refuse(format!("has data in {} beside its external data", other.name())))?;
         }
         if let Some(length) = length {
@@ -420,7 +422,7 @@ pub(crate) fn bound_external_data(proto: &mut TensorProto) {
     let is_open =
         is_external(proto) && proto.external_data.iter().all(|entry| entry.key != "length");
     let length =
-        Reader::new(proto).and_then(|reader| reader.packed_bytes()).ok().filter(|_| is_open);
+        TensorReader::new(proto).and_then(|reader| reader.packed_bytes()).ok().filter(|_| is_open);
     if let Some(length) = length {
         let (key, value) = ("length".into(), length.to_string());
         proto.external_data.push(StringStringEntryProto { key, value });

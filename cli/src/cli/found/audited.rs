@@ -13,7 +13,7 @@ use super::finding::Code;
 use super::head::Head;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::SourceRange;
-use crate::cli::measure::reach::Reach;
+use crate::cli::measure::reach::ReportedReach;
 use crate::cli::message::counted;
 
 /// One audited model.
@@ -63,7 +63,7 @@ pub(crate) struct AuditedCast {
     pub(crate) max_ulp: Num,
     pub(crate) source: SourceRange,
     /// What the target can hold.
-    pub(crate) target: Option<Reach>,
+    pub(crate) target: Option<ReportedReach>,
     /// How many times as large the values could be before the floating-point target does not hold
     /// them.
     pub(crate) headroom: Option<Num>,
@@ -76,7 +76,7 @@ impl AuditedCast {
         // How far a quantiser reaches, its scales tell, of which there may be many.
         let target = match cast.kind {
             CastKind::Quantizer => None,
-            _ => types.map(|(_, to)| to).or(cast.to).and_then(Reach::of),
+            _ => types.map(|(_, to)| to).or(cast.to).and_then(ReportedReach::of),
         };
         let counts = Outcome::ALL.into_iter().map(|o| (o.into(), stats.count(o)));
         AuditedCast {
@@ -211,8 +211,8 @@ const FEWEST: u64 = 100;
 /// The end of a floating-point type's range by the largest magnitude that was seen. `None` where
 /// there is no such number, or where a value is the end itself: that is a mask, or a scale that was
 /// chosen so.
-fn headroom(source: &SourceRange, target: Option<&Reach>) -> Option<Num> {
-    let Reach { max, min_normal: Some(_), .. } = target? else { return None };
+fn headroom(source: &SourceRange, target: Option<&ReportedReach>) -> Option<Num> {
+    let ReportedReach { max, min_normal: Some(_), .. } = target? else { return None };
     let largest = source.max?.0.abs().max(source.min?.0.abs());
     (largest > 0.0 && largest < max.0).then(|| Num(max.0 / largest))
 }

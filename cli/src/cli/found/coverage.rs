@@ -7,7 +7,7 @@ use super::finding::{Code, Finding};
 /// A part of a model that no run has reached: of that, equal outputs say nothing.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Unexercised {
-    pub(crate) kind: Part,
+    pub(crate) kind: UnexercisedKind,
     /// The table, or the node.
     pub(crate) name: String,
     /// How many rows were read, or values passed, of how many; a branch that ran has one.
@@ -20,7 +20,7 @@ pub(crate) struct Unexercised {
 /// A part of a model.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Part {
+pub(crate) enum UnexercisedKind {
     /// Rows of a table.
     Rows,
     /// A branch of an If.

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::coverage::{Part, Unexercised};
+use super::coverage::{Unexercised, UnexercisedKind};
 use super::finding::{Code, Finding, Severity};
-use super::look::Look;
+use super::look::InputLook;
 use super::status::Status;
 use crate::cli::caller::told;
 use crate::cli::message::{counted, listed, single_line};
@@ -21,8 +21,8 @@ pub(crate) struct Inputs {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) from: Vec<String>,
     /// What was chosen of them.
-    #[serde(default, skip_serializing_if = "Look::is_empty")]
-    pub(crate) look: Look,
+    #[serde(default, skip_serializing_if = "InputLook::is_empty")]
+    pub(crate) look: InputLook,
 }
 
 /// Whose values the inputs have.
@@ -47,7 +47,7 @@ impl Inputs {
     /// their seed.
     pub(crate) fn of(
         takes: usize,
-        sets: impl Iterator<Item = Option<(Vec<String>, u64, Look)>>,
+        sets: impl Iterator<Item = Option<(Vec<String>, u64, InputLook)>>,
     ) -> Inputs {
         let mut inputs = Inputs::default();
         for (random, seed, look) in sets.flatten() {
@@ -112,7 +112,8 @@ impl Inputs {
         if self.is_random() && sets == 1 {
             reasons.push("one set of random inputs alone".into());
         }
-        let idle = unexercised.iter().filter(|part| !matches!(part.kind, Part::Rows)).count();
+        let idle =
+            unexercised.iter().filter(|part| !matches!(part.kind, UnexercisedKind::Rows)).count();
         if idle > 0 {
             reasons.push(format!("{idle} branch(es) and casts did not run"));
         }

@@ -7,9 +7,9 @@ use crate::cli::message::counted;
 
 /// What was chosen of the inputs that nobody gave.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Look {
+pub(crate) struct InputLook {
     /// The sizes of dimensions that nobody set.
-    pub(crate) sizes: Vec<Sizes>,
+    pub(crate) sizes: Vec<DimensionSizes>,
     /// The scales of floats that are plain numbers, from set to set.
     pub(crate) scales: Vec<f64>,
     /// The sizes of sets that were left out, since they cost too much.
@@ -64,7 +64,7 @@ impl LookFurther {
 
 /// The sizes of a dimension, one for each set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Sizes {
+pub(crate) struct DimensionSizes {
     pub(crate) dimension: String,
     pub(crate) sizes: Vec<usize>,
 }
@@ -78,10 +78,10 @@ pub(crate) struct LookedAt {
     pub(crate) why: String,
 }
 
-impl Look {
+impl InputLook {
     /// Whether nothing was chosen.
     pub(crate) fn is_empty(&self) -> bool {
-        *self == Look::default()
+        *self == InputLook::default()
     }
 
     /// The line, as a note.
@@ -108,7 +108,7 @@ impl Look {
     /// Sizes, scales, and what inputs were taken for, in one line; `None` where nothing was chosen.
     pub(crate) fn in_words(&self) -> Option<String> {
         let listed = |numbers: Vec<String>| numbers.join(", ");
-        let sizes = self.sizes.iter().map(|Sizes { dimension, sizes }| {
+        let sizes = self.sizes.iter().map(|DimensionSizes { dimension, sizes }| {
             format!("{dimension} {}", listed(sizes.iter().map(ToString::to_string).collect()))
         });
         let scales = (self.scales.len() > 1).then(|| {

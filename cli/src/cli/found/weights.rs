@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::finding::{Code, Finding};
 use crate::cli::measure::alike::Alike;
-use crate::cli::measure::change::{Change, STANDS_FOR_INFINITY};
+use crate::cli::measure::change::{STANDS_FOR_INFINITY, WeightChange};
 use crate::cli::measure::number::Num;
 use crate::cli::message::counted;
 
@@ -77,7 +77,7 @@ impl ComparedWeight {
     /// not.
     pub(crate) fn judge(
         &mut self,
-        (change, alike): (&Change, Option<Alike>),
+        (change, alike): (&WeightChange, Option<Alike>),
         unread: Option<String>,
         shows: bool,
     ) {

@@ -21,16 +21,16 @@ pub(crate) enum OtherFloats {
 pub(super) type NamedArrays = Vec<(String, Option<Array>)>;
 
 /// The tensors that are given, by the position of the input, and what to know about them.
-pub(crate) struct Given {
+pub(crate) struct GivenTensors {
     pub(super) tensors: Vec<Option<Tensor>>,
     pub(super) notes: Vec<String>,
     others: OtherFloats,
 }
 
-impl Given {
+impl GivenTensors {
     /// Nothing yet.
-    pub(super) fn nothing(model: &Declared, others: OtherFloats) -> Given {
-        Given { tensors: model.inputs.iter().map(|_| None).collect(), notes: vec![], others }
+    pub(super) fn nothing(model: &Declared, others: OtherFloats) -> GivenTensors {
+        GivenTensors { tensors: model.inputs.iter().map(|_| None).collect(), notes: vec![], others }
     }
 
     /// Of `NAME=FILE` and `FILE.npz`.
@@ -39,8 +39,8 @@ impl Given {
         model: &Declared,
         arguments: &[String],
         others: OtherFloats,
-    ) -> TractResult<Given> {
-        let mut given = Given::nothing(model, others);
+    ) -> TractResult<GivenTensors> {
+        let mut given = GivenTensors::nothing(model, others);
         for argument in arguments {
             let arrays = at(format!("-i {argument}"), arrays(argument, model))?;
             given.take(model, &format!("-i {argument}"), arrays)?;
@@ -48,7 +48,7 @@ impl Given {
         Ok(given)
     }
 
-    /// Takes further arrays from somewhere. Fails as [`Given::read`] does.
+    /// Takes further arrays from somewhere. Fails as [`GivenTensors::read`] does.
     pub(super) fn take(
         &mut self,
         model: &Declared,

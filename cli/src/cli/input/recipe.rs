@@ -7,17 +7,17 @@ use anyhow::{bail, ensure};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
 
-use crate::cli::found::look::Look;
+use crate::cli::found::look::InputLook;
 use crate::cli::input::args::InputArgs;
-use crate::cli::input::chosen::change::{Choice, Kind, changed, is_changeable, is_scalable};
+use crate::cli::input::chosen::change::{Choice, ValueChange, changed, is_changeable, is_scalable};
 use crate::cli::input::chosen::made_up::MadeUp;
 use crate::cli::input::chosen::price::{Price, SECOND};
 use crate::cli::input::chosen::random::{Ends, Generator};
 use crate::cli::input::chosen::roles::Role;
-use crate::cli::input::chosen::size_plan::{Part, ROUNDS};
+use crate::cli::input::chosen::size_plan::{DimensionKind, ROUNDS};
 use crate::cli::input::chosen::values::{LARGE_SET, SCALES, UNUSUAL_SET, is_finite};
 use crate::cli::input::declared::{Declared, Input};
-use crate::cli::input::given::Given;
+use crate::cli::input::given::GivenTensors;
 use crate::cli::input::sizes;
 use crate::cli::input::source::{CutOff, Source};
 use crate::cli::measure::number::Num;
@@ -64,12 +64,12 @@ impl Recipe {
     pub(crate) fn of(
         source: &Source,
         args: &InputArgs,
-        given: Given,
+        given: GivenTensors,
         sets: usize,
     ) -> TractResult<Recipe> {
         let model = source.takes;
         let read = || {
-            let Given { tensors: given, notes, .. } = given;
+            let GivenTensors { tensors: given, notes, .. } = given;
             let ends = ranges(model, args, &given)?;
             let places = model.inputs.iter().zip(&given).filter(|(_, given)| given.is_none());
             let random: Vec<String> = places.map(|(input, _)| input.name.clone()).collect();
@@ -255,7 +255,7 @@ impl Recipe {
     }
 
     /// What was chosen for so many sets.
-    pub(crate) fn look(&self, sets: usize) -> Look {
+    pub(crate) fn look(&self, sets: usize) -> InputLook {
         let is_free = |name: &String| !self.ends.contains_key(name);
         self.made_up.look(&self.inputs, &|name| self.random.contains(name) && is_free(name), sets)
     }
@@ -299,7 +299,7 @@ impl Recipe {
     }
 
     /// The dimensions whose sizes a search may change: their places, parts, and what a size is a multiple of.
-    pub(crate) fn free_sizes(&self) -> Vec<(usize, Part, usize)> {
+    pub(crate) fn free_sizes(&self) -> Vec<(usize, DimensionKind, usize)> {
         self.made_up.free()
     }
 
@@ -326,8 +326,8 @@ impl Recipe {
         for (position, input) in self.inputs.iter().enumerate() {
             let changes = || choice.changes.iter().filter(|change| change.input == position);
             let by = changes().find_map(|change| match change.kind {
-                Kind::Scaled(by) => Some(by),
-                Kind::Set { .. } => None,
+                ValueChange::Scaled(by) => Some(by),
+                ValueChange::Set { .. } => None,
             });
             let ends = self.ends.get(&input.name).copied();
             let is_scalable = is_scalable(self.made_up.role(position), input.ty, ends);
@@ -335,7 +335,8 @@ impl Recipe {
             if is_scalable && scale != 1.0 {
                 parts.push(format!("`{}` of scale {}", input.name, Num(scale)));
             }
-            let set = changes().filter(|change| matches!(change.kind, Kind::Set { .. })).count();
+            let set =
+                changes().filter(|change| matches!(change.kind, ValueChange::Set { .. })).count();
             if set > 0 {
                 parts.push(format!("{} of values in `{}`", counted(set, "change"), input.name));
             }

@@ -27,12 +27,12 @@ pub(crate) struct Saved {
     /// What the outputs are called.
     pub(crate) names: Vec<String>,
     pub(crate) case: Option<Case>,
-    held: Held,
+    held: OutputStorage,
 }
 
 /// Where outputs are.
 #[derive(Clone)]
-enum Held {
+enum OutputStorage {
     /// In memory: a file has them all, which is not read twice.
     Here(Rc<Vec<NamedTensor>>),
     /// In the files of a folder, of which there may be more than fit in memory.
@@ -41,14 +41,14 @@ enum Held {
 
 impl Saved {
     fn of(outputs: Vec<NamedTensor>) -> Saved {
-        Saved { names: names_of(&outputs), case: None, held: Held::Here(Rc::new(outputs)) }
+        Saved { names: names_of(&outputs), case: None, held: OutputStorage::Here(Rc::new(outputs)) }
     }
 
     /// The outputs. Fails when a file is not what it was when the outputs were found.
     pub(crate) fn outputs(&self) -> TractResult<Vec<NamedTensor>> {
         match &self.held {
-            Held::Here(outputs) => Ok(outputs.to_vec()),
-            Held::Files(files) => read_all(files),
+            OutputStorage::Here(outputs) => Ok(outputs.to_vec()),
+            OutputStorage::Files(files) => read_all(files),
         }
     }
 }
@@ -115,7 +115,7 @@ fn folder(path: &Path) -> TractResult<Content> {
         );
         let names = names_of(&read_all(&files)?);
         let has_inputs = !at(case.set.display(), case.inputs())?.is_empty();
-        let (case, held) = (has_inputs.then_some(case), Held::Files(files));
+        let (case, held) = (has_inputs.then_some(case), OutputStorage::Files(files));
         saved.push(Saved { names, case, held });
     }
     Ok(Content::Saved(saved))

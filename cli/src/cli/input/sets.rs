@@ -11,13 +11,13 @@ use tract_onnx::prelude::*;
 
 use crate::cli::caller::{has_named, told};
 use crate::cli::found::inputs::Inputs;
-use crate::cli::found::look::{Look, LookFurther};
+use crate::cli::found::look::{InputLook, LookFurther};
 use crate::cli::input::args::InputArgs;
 use crate::cli::input::cases::Case;
 use crate::cli::input::chosen::change::Choice;
 use crate::cli::input::chosen::size_plan::ROUNDS;
 use crate::cli::input::declared::{Declared, Input};
-use crate::cli::input::given::{Given, OtherFloats};
+use crate::cli::input::given::{GivenTensors, OtherFloats};
 use crate::cli::input::recipe::Recipe;
 use crate::cli::input::samples::{self, Sample};
 use crate::cli::input::source::Source;
@@ -60,7 +60,7 @@ impl Set {
     /// A set that a search found. Fails when it cannot be made.
     pub(crate) fn of_choice(recipe: &Rc<Recipe>, choice: Choice) -> TractResult<Set> {
         let (inputs, seed) = (recipe.random.clone(), choice.seed);
-        let (look, recipe) = (Rc::new(Look::default()), recipe.clone());
+        let (look, recipe) = (Rc::new(InputLook::default()), recipe.clone());
         let shapes = recipe.shapes_of(&choice)?;
         let name = format!("found by the search ({})", recipe.in_words(&choice));
         let provenance = Provenance::Random { inputs, seed, look, recipe: recipe.clone() };
@@ -90,10 +90,10 @@ impl Set {
 /// Has the sets that were chosen, and those that were found, tell of a search.
 pub(crate) fn tell_search(sets: &mut [Set], further: &LookFurther) {
     let chosen = sets.first().and_then(|set| match &set.provenance {
-        Provenance::Random { look, .. } => Some(Look::clone(look)),
+        Provenance::Random { look, .. } => Some(InputLook::clone(look)),
         Provenance::Given => None,
     });
-    let told = Look { search: Some(further.clone()), ..chosen.unwrap_or_default() };
+    let told = InputLook { search: Some(further.clone()), ..chosen.unwrap_or_default() };
     let told = Rc::new(told);
     for set in sets {
         if let Provenance::Random { look, .. } = &mut set.provenance {
@@ -165,7 +165,7 @@ pub(crate) enum Provenance {
     /// Files have all of them.
     Given,
     /// Those of these inputs are random, and start from this seed; and how they were chosen.
-    Random { inputs: Vec<String>, seed: u64, look: Rc<Look>, recipe: Rc<Recipe> },
+    Random { inputs: Vec<String>, seed: u64, look: Rc<InputLook>, recipe: Rc<Recipe> },
 }
 
 /// Where the inputs of the sets came from that a model ran on, as reports tell it.
@@ -173,7 +173,7 @@ pub(crate) fn inputs_of(model: &Declared, sets: &[Set]) -> Inputs {
     let random = |set: &Set| match &set.provenance {
         Provenance::Given => None,
         Provenance::Random { inputs, seed, look, .. } => {
-            Some((inputs.clone(), *seed, Look::clone(look)))
+            Some((inputs.clone(), *seed, InputLook::clone(look)))
         }
     };
     let mut inputs = Inputs::of(model.inputs.len(), sets.iter().map(random));
@@ -219,7 +219,7 @@ fn gathered(source: &Source, path: &Path, args: &InputArgs) -> TractResult<Vec<S
         args.check_nothing_is_random("-i gives recorded ones")?;
         return of_samples(source.takes, samples, &shelf);
     }
-    let mut given = Given::read(source.takes, &args.inputs, OtherFloats::Cast)?;
+    let mut given = GivenTensors::read(source.takes, &args.inputs, OtherFloats::Cast)?;
     if let Some(samples) = samples::rows(source.takes, &mut given)? {
         args.check_nothing_is_random("-i gives samples")?;
         let samples = args.chosen(samples).into_iter().map(Sample::Other).collect();
@@ -234,7 +234,7 @@ pub(crate) enum One {
     /// A sample, and what to know about it.
     Sample(Tensors, Vec<String>),
     /// What files give of it.
-    Given(Given),
+    Given(GivenTensors),
 }
 
 /// The one set of inputs that `-i` gives. Fails as [`gather`], and when there are more samples than one.
@@ -242,7 +242,7 @@ pub(crate) fn one(model: &Declared, path: &Path, args: &InputArgs) -> TractResul
     let read = || {
         let mut samples = samples::of(model, path, args)?;
         if samples.is_none() {
-            let mut given = Given::read(model, &args.inputs, OtherFloats::Refused)?;
+            let mut given = GivenTensors::read(model, &args.inputs, OtherFloats::Refused)?;
             let Some(rows) = samples::rows(model, &mut given)? else {
                 args.check_all_is_taken("there is one set of them, or they are random")?;
                 return Ok(One::Given(given));
@@ -285,7 +285,7 @@ fn of_seeds(
     source: &Source,
     path: &Path,
     args: &InputArgs,
-    given: Given,
+    given: GivenTensors,
     shelf: &Shelf,
 ) -> TractResult<Vec<Set>> {
     let most = most_sets(path, args);

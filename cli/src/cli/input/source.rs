@@ -11,7 +11,8 @@ use crate::cli::input::declared::Declared;
 use crate::cli::tensor::NamedTensor;
 
 /// Runs a model on a tensor for each of its inputs, at such a price.
-type Run<'a> = Box<dyn Fn(Vec<Arc<Tensor>>, &mut Price) -> TractResult<Vec<NamedTensor>> + 'a>;
+type PricedRun<'a> =
+    Box<dyn Fn(Vec<Arc<Tensor>>, &mut Price) -> TractResult<Vec<NamedTensor>> + 'a>;
 
 /// How many quantisers a model that is compared has, and those whose ranges do not hold what they
 /// are given of such inputs.
@@ -24,7 +25,7 @@ pub(crate) struct Source<'a> {
     pub(crate) proto: &'a ModelProto,
     /// What the model is compared with, and what it takes.
     pub(crate) other: Option<(&'a Declared, &'a ModelProto)>,
-    pub(crate) run: Run<'a>,
+    pub(crate) run: PricedRun<'a>,
     /// Where what it is compared with was calibrated.
     pub(crate) cut_off: Option<CutOff<'a>>,
 }

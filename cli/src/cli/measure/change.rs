@@ -26,7 +26,7 @@ const PLACES: usize = 1 << 20;
 
 /// What became of the values of a weight.
 #[derive(Default)]
-pub(crate) struct Change {
+pub(crate) struct WeightChange {
     pub(crate) elements: u64,
     pub(crate) outcomes: BTreeMap<Code, u64>,
     pub(crate) max_abs: f64,
@@ -44,7 +44,7 @@ pub(crate) struct Change {
     is_float: bool,
 }
 
-impl Change {
+impl WeightChange {
     /// Compares the values of a weight in two models, of the same number of elements. `stored` is
     /// the narrow type from which the converted model computes it, if it does.
     /// Fails when a tensor is not of its type's carrier.
@@ -52,11 +52,12 @@ impl Change {
         reference: &Elements,
         converted: &Elements,
         stored: Option<ElementType>,
-    ) -> TractResult<Change> {
+    ) -> TractResult<WeightChange> {
         let (from, to, length) = (reference.ty, converted.ty, reference.len());
         ensure!(length == converted.len(), "a weight has other lengths on both sides");
         let is_float = matches!(from.family(), Family::Float(_));
-        let mut change = Change { elements: length as u64, is_float, ..Change::default() };
+        let mut change =
+            WeightChange { elements: length as u64, is_float, ..WeightChange::default() };
         let is_text = |ty: ElementType| ty.family() == Family::Text;
         if is_text(from) || is_text(to) {
             change.texts(reference, converted)?;
@@ -81,7 +82,7 @@ impl Change {
     ) -> TractResult<()> {
         let (from, to, length) = (reference.ty, converted.ty, reference.len());
         let (peak, end) = (largest(reference)?, largest(converted)?);
-        let mut found = Found::default();
+        let mut found = ElementOutcomes::default();
         for places in blocks(length) {
             let start = places.start;
             let x = Numbers::of(from, &reference.part(places.clone())?)?;
@@ -106,7 +107,7 @@ impl Change {
                 }
             }
         }
-        let Found { outcomes, farthest, is_clipped, is_at_end, is_spoiled } = found;
+        let ElementOutcomes { outcomes, farthest, is_clipped, is_at_end, is_spoiled } = found;
         self.outcomes = outcomes.into_iter().collect();
         if end == 0.0 && peak > 0.0 && !self.is_odd() {
             // An epsilon that vanishes divides by zero.
@@ -179,7 +180,8 @@ impl Change {
         let back = Conversion::new(to, from, Rules::default());
         let is_half = matches!(to, ElementType::Float16 | ElementType::BFloat16);
         let is_halved = is_half && from == ElementType::Float;
-        let (mut stats, mut found, mut most) = (CastStats::default(), Found::default(), 0.0f64);
+        let (mut stats, mut found, mut most) =
+            (CastStats::default(), ElementOutcomes::default(), 0.0f64);
         for places in blocks(reference.len()) {
             let x = reference.part(places.clone())?;
             let y = converted.part(places.clone())?;
@@ -233,7 +235,7 @@ impl Change {
 
 /// What has been found of values, one by one.
 #[derive(Default)]
-struct Found {
+struct ElementOutcomes {
     outcomes: Vec<(Code, u64)>,
     /// The place of the largest difference of a value that is more than rounded.
     farthest: Option<(usize, f64)>,
@@ -243,7 +245,7 @@ struct Found {
     is_spoiled: bool,
 }
 
-impl Found {
+impl ElementOutcomes {
     fn count(&mut self, outcome: Code) {
         self.add(outcome, 1);
     }

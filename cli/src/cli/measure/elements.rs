@@ -19,10 +19,10 @@ const BLOCK: usize = 1 << 18;
 pub(crate) struct Elements<'a> {
     pub(crate) ty: ElementType,
     pub(crate) shape: Vec<usize>,
-    held: Held<'a>,
+    held: ElementStorage<'a>,
 }
 
-enum Held<'a> {
+enum ElementStorage<'a> {
     InMemory(Cow<'a, Tensor>),
     /// The file is said in the tensor's entries; the data begins at a byte of it.
     InFile {
@@ -38,7 +38,7 @@ const ALIGNED: usize = 8;
 impl<'a> Elements<'a> {
     /// Those of a tensor in memory.
     pub(crate) fn of(ty: ElementType, tensor: Cow<'a, Tensor>) -> Elements<'a> {
-        Elements { ty, shape: tensor.shape().to_vec(), held: Held::InMemory(tensor) }
+        Elements { ty, shape: tensor.shape().to_vec(), held: ElementStorage::InMemory(tensor) }
     }
 
     /// Those of an initializer. What is in the message itself is read as a whole.
@@ -72,14 +72,14 @@ impl<'a> Elements<'a> {
         };
         let is_whole = entry("length").is_none_or(|length| length == Some(bytes));
         let offset = entry("offset").unwrap_or(Some(0))?;
-        let held = Held::InFile { proto, folder, offset };
+        let held = ElementStorage::InFile { proto, folder, offset };
         (is_whole && count > 0).then_some(Elements { ty, shape, held })
     }
 
     /// Those of a matrix whose transpose is in a file that is not read yet, in the file's order, in which
     /// they are read a part at a time.
     pub(crate) fn untransposed(&self) -> Option<Elements<'static>> {
-        let Held::InMemory(tensor) = &self.held else { return None };
+        let ElementStorage::InMemory(tensor) = &self.held else { return None };
         let stored = tensor_proto::untransposed(tensor)?;
         Some(Elements::of(self.ty, Cow::Owned(stored)))
     }
@@ -93,8 +93,8 @@ impl<'a> Elements<'a> {
     /// Fails when they are not there, or the file cannot be read.
     pub(crate) fn part(&self, places: Range<usize>) -> TractResult<Tensor> {
         let (proto, folder, offset) = match &self.held {
-            Held::InMemory(tensor) => return part(self.ty, tensor, places),
-            Held::InFile { proto, folder, offset } => (proto, folder, offset),
+            ElementStorage::InMemory(tensor) => return part(self.ty, tensor, places),
+            ElementStorage::InFile { proto, folder, offset } => (proto, folder, offset),
         };
         let start = places.start / ALIGNED * ALIGNED;
         let count = places.end.saturating_sub(start);
@@ -108,16 +108,18 @@ impl<'a> Elements<'a> {
     /// All of them. Fails when the file cannot be read, or is not what the model says.
     pub(crate) fn whole(&self) -> TractResult<Cow<'_, Tensor>> {
         Ok(match &self.held {
-            Held::InMemory(tensor) => Cow::Borrowed(tensor),
-            Held::InFile { proto, folder, .. } => Cow::Owned(tensor_proto::read(proto, *folder)?.1),
+            ElementStorage::InMemory(tensor) => Cow::Borrowed(tensor),
+            ElementStorage::InFile { proto, folder, .. } => {
+                Cow::Owned(tensor_proto::read(proto, *folder)?.1)
+            }
         })
     }
 
     /// All of them, as a tensor of a name. Fails as [`Elements::whole`] does.
     pub(crate) fn named(self, name: &str) -> TractResult<NamedTensor> {
         let tensor = match self.held {
-            Held::InMemory(tensor) => tensor.into_owned(),
-            Held::InFile { proto, folder, .. } => tensor_proto::read(proto, folder)?.1,
+            ElementStorage::InMemory(tensor) => tensor.into_owned(),
+            ElementStorage::InFile { proto, folder, .. } => tensor_proto::read(proto, folder)?.1,
         };
         Ok(NamedTensor { name: name.into(), ty: self.ty, tensor })
     }
@@ -173,7 +175,7 @@ mod tests {
             proto.data_location = Some(1);
             proto.external_data = external_data("data", 5, data.len() as u64 - 5);
             let elements = Elements::of_proto(&proto, Some(folder.path())).expect("a weight");
-            assert!(matches!(elements.held, Held::InFile { .. }));
+            assert!(matches!(elements.held, ElementStorage::InFile { .. }));
             for start in 0..count {
                 let some = elements.part(start..count).expect("a part");
                 let wanted = part(ty, &whole, start..count).expect("a part");

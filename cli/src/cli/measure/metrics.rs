@@ -65,7 +65,7 @@ impl Metrics {
             passed: true,
             identical: true,
             tolerance,
-            target: reach::Reach::of(converted.ty),
+            target: reach::ReportedReach::of(converted.ty),
             ..ComparedTensor::default()
         };
         Metrics {

@@ -28,10 +28,10 @@ const FEW: usize = 10;
 
 /// What was found of outputs that are scores, over all sets.
 #[derive(Default)]
-pub(crate) struct Scores(BTreeMap<String, Option<Rows>>);
+pub(crate) struct Scores(BTreeMap<String, Option<OutputScores>>);
 
 /// The rows of one output.
-struct Rows {
+struct OutputScores {
     kind: ScoreKind,
     left_out: u64,
     divergences: Vec<f32>,
@@ -75,7 +75,7 @@ impl Scores {
         let rows = self
             .0
             .entry(reference.name.clone())
-            .or_insert_with(|| kind(&reference.name, shape, &a).map(Rows::of));
+            .or_insert_with(|| kind(&reference.name, shape, &a).map(OutputScores::of));
         let Some(rows) = rows else { return Ok(()) };
         let b: Vec<f32> = elements(converted.ty, &converted.tensor)?;
         let sequence = shape.len().checked_sub(2).and_then(|axis| shape.get(axis)).copied();
@@ -92,7 +92,7 @@ impl Scores {
     /// Puts what was found to the outputs.
     pub(crate) fn put(self, outputs: &mut [ComparedTensor]) {
         for (name, rows) in self.0 {
-            let metrics = rows.and_then(Rows::finish);
+            let metrics = rows.and_then(OutputScores::finish);
             if let Some(output) = outputs.iter_mut().find(|output| output.name == name) {
                 output.scores = metrics;
             }
@@ -116,9 +116,9 @@ fn kind(name: &str, shape: &[usize], values: &[f32]) -> Option<ScoreKind> {
     (is_called || length >= VOCABULARY && !is_other).then_some(ScoreKind::Logits)
 }
 
-impl Rows {
-    fn of(kind: ScoreKind) -> Rows {
-        Rows {
+impl OutputScores {
+    fn of(kind: ScoreKind) -> OutputScores {
+        OutputScores {
             kind,
             left_out: 0,
             divergences: vec![],

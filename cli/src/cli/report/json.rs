@@ -67,17 +67,17 @@ pub(crate) fn of_problem(error: &Problem) -> anyhow::Result<String> {
 
 /// The rows of a report under the names that its readers know them by.
 #[derive(Serialize)]
-struct Rows<'a> {
+struct ReportRows<'a> {
     problem: Option<&'a str>,
     notes: Vec<String>,
     warnings: Vec<String>,
 }
 
-impl Rows<'_> {
-    fn of(head: &Head) -> Rows<'_> {
+impl ReportRows<'_> {
+    fn of(head: &Head) -> ReportRows<'_> {
         let (notes, more) = (head.told(Code::Remark), head.told(Code::NotFinite));
         let notes = [notes, more].concat();
-        Rows { problem: head.problem(), notes, warnings: head.sentences(Severity::Warning) }
+        ReportRows { problem: head.problem(), notes, warnings: head.sentences(Severity::Warning) }
     }
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn of_audits(models: &[Audited]) -> anyhow::Result<String> {
         #[serde(flatten)]
         model: &'a Audited,
         #[serde(flatten)]
-        rows: Rows<'a>,
+        rows: ReportRows<'a>,
         cause: Option<String>,
         next: Option<String>,
         findings: Vec<OfCast<'a>>,
@@ -120,7 +120,7 @@ pub(crate) fn of_audits(models: &[Audited]) -> anyhow::Result<String> {
     fn told(model: &Audited) -> Model<'_> {
         let Audited { head, .. } = model;
         let of_casts = head.rows.iter().filter(|row| row.code.is_static());
-        let (findings, rows) = (of_casts.map(of_cast).collect(), Rows::of(head));
+        let (findings, rows) = (of_casts.map(of_cast).collect(), ReportRows::of(head));
         let (exceeded, excused) = (head.sentences(Severity::Error), head.told(Code::Excused));
         let (cause, next) = verdict::of_audit(model).unzip();
         Model { model, rows, cause, next, findings, exceeded, excused }
@@ -135,7 +135,7 @@ pub(crate) fn of_comparisons(comparisons: &[Compared]) -> anyhow::Result<String>
         #[serde(flatten)]
         pair: &'a Compared,
         #[serde(flatten)]
-        rows: Rows<'a>,
+        rows: ReportRows<'a>,
         cause: Option<String>,
         next: Option<String>,
     }
@@ -146,7 +146,7 @@ pub(crate) fn of_comparisons(comparisons: &[Compared]) -> anyhow::Result<String>
     fn comparison(pair: &Compared) -> Comparison<'_> {
         let next = verdict::next_step(pair);
         let next = next.map(|next| next.command.unwrap_or(next.words));
-        Comparison { pair, rows: Rows::of(&pair.head), cause: verdict::cause(pair), next }
+        Comparison { pair, rows: ReportRows::of(&pair.head), cause: verdict::cause(pair), next }
     }
     let comparisons = comparisons.iter();
     document("compare", &Comparisons { comparisons: comparisons.map(comparison).collect() })

@@ -3,7 +3,7 @@
 use clap::builder::styling::Style;
 use tract_onnx_cast::audit::Outcome;
 
-use super::table::{Layout, fitted};
+use super::table::{TableLayout, fitted};
 use super::terminal::{BAD, DOUBTFUL, GOOD, Output};
 use super::{phrases, remarks, verdict};
 use crate::cli::args::report::{Shown, TOP};
@@ -121,13 +121,13 @@ impl Terminal<'_> {
                 phrases::what_happened(cast),
             ]
         });
-        let layout = Layout { names: &[0], spare: &[5, 6, 4, 3, 7] };
+        let layout = TableLayout { names: &[0], spare: &[5, 6, 4, 3, 7] };
         let table = self.table(&heads, rows.collect(), layout).unwrap_or_default();
         let text = table + &phrases::casts_left_out(casts, &shown);
         (!text.is_empty()).then(|| text.trim_start().to_owned())
     }
 
-    fn table(self, heads: &[&str], rows: Vec<Vec<String>>, layout: Layout) -> Option<String> {
+    fn table(self, heads: &[&str], rows: Vec<Vec<String>>, layout: TableLayout) -> Option<String> {
         let heads = heads.iter().map(|head| (*head).into()).collect();
         let all: Vec<Vec<String>> = [heads].into_iter().chain(rows).collect();
         (all.len() > 1).then(|| fitted(&all, layout, self.output.columns()))
@@ -210,7 +210,7 @@ impl Terminal<'_> {
                 phrases::result(tensor),
             ]
         });
-        let layout = Layout { names: &[0], spare: &[5, 4, 7, 6, 3, 2, 8] };
+        let layout = TableLayout { names: &[0], spare: &[5, 4, 7, 6, 3, 2, 8] };
         let table = self.table(&heads, rows.collect(), layout)?;
         let failures = phrases::failures(&shown).into_iter().map(|line| {
             let rest = line.strip_prefix("FAIL").unwrap_or_default();

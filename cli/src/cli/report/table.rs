@@ -4,7 +4,7 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 /// How a table gives way where the terminal is too narrow for it.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Layout {
+pub(crate) struct TableLayout {
     /// Columns of names, which may take several lines.
     pub(crate) names: &'static [usize],
     /// Columns that may be left out, the first of them first.
@@ -55,7 +55,7 @@ fn table_of(rows: &[Vec<String>]) -> Table {
 /// As [`table`], in lines of so many characters: names take several lines, then columns are left
 /// out, which the last line names; then each row's last cell has a line of its own. Where there is
 /// no terminal there is no width, and everything stands as it is.
-pub(crate) fn fitted(rows: &[Vec<String>], layout: Layout, columns: Option<usize>) -> String {
+pub(crate) fn fitted(rows: &[Vec<String>], layout: TableLayout, columns: Option<usize>) -> String {
     let Some(most) = columns else { return table(rows) };
     let whole = table_of(rows).column_max_content_widths();
     let whole: Vec<usize> = whole.into_iter().map(usize::from).collect();
@@ -107,7 +107,7 @@ mod tests {
         names.iter().map(row).collect()
     }
 
-    const LAYOUT: Layout = Layout { names: &[0], spare: &[1] };
+    const LAYOUT: TableLayout = TableLayout { names: &[0], spare: &[1] };
 
     #[test]
     fn names_are_whole_without_a_terminal() {

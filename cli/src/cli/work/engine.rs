@@ -32,19 +32,23 @@ pub(crate) enum Engine {
 pub(crate) struct Walked(Arc<Interpreter>);
 
 /// An observer, and how many nodes it has seen, which is told.
-pub(crate) struct Told<'a> {
+pub(crate) struct ProgressObserver<'a> {
     observer: &'a mut dyn Observer,
     progress: Progress,
 }
 
-impl<'a> Told<'a> {
+impl<'a> ProgressObserver<'a> {
     /// Of a run of so many nodes.
-    pub(crate) fn of(observer: &'a mut dyn Observer, what: &str, nodes: usize) -> Told<'a> {
-        Told { observer, progress: Progress::of(what, nodes as u64, Unit::Nodes) }
+    pub(crate) fn of(
+        observer: &'a mut dyn Observer,
+        what: &str,
+        nodes: usize,
+    ) -> ProgressObserver<'a> {
+        ProgressObserver { observer, progress: Progress::of(what, nodes as u64, Unit::Nodes) }
     }
 }
 
-impl Observer for Told<'_> {
+impl Observer for ProgressObserver<'_> {
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         self.progress.add(1);
         self.observer.node(node, outputs)

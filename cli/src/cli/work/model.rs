@@ -235,7 +235,7 @@ impl Model {
         tensors: &[Arc<Tensor>],
         audit: Option<&Audit>,
     ) -> TractResult<Ready> {
-        let facts: Vec<Taken> = tensors.iter().map(|tensor| taken(tensor)).collect();
+        let facts: Vec<InputFact> = tensors.iter().map(|tensor| taken(tensor)).collect();
         if let Some(walked) = self.walked {
             if let Some(audit) = audit {
                 walked.watch(audit);
@@ -280,7 +280,7 @@ fn in_file(error: TractError, file: Option<&Path>) -> TractError {
 }
 
 /// The model, whose inputs are of these types and shapes.
-fn with_inputs(mut model: InferenceModel, facts: &[Taken]) -> TractResult<InferenceModel> {
+fn with_inputs(mut model: InferenceModel, facts: &[InputFact]) -> TractResult<InferenceModel> {
     for (outlet, (ty, shape)) in model.inputs.clone().into_iter().zip(facts) {
         model.set_outlet_fact(outlet, InferenceFact::dt_shape(*ty, shape))?;
     }
@@ -288,16 +288,16 @@ fn with_inputs(mut model: InferenceModel, facts: &[Taken]) -> TractResult<Infere
 }
 
 /// The type and the shape of a tensor that a model takes.
-type Taken = (DatumType, Vec<usize>);
+type InputFact = (DatumType, Vec<usize>);
 
-fn taken(tensor: &Tensor) -> Taken {
+fn taken(tensor: &Tensor) -> InputFact {
     (tensor.datum_type(), tensor.shape().to_vec())
 }
 
 /// A model that runs as often as there are tensors of the same types and shapes: to make it ready
 /// takes longer than to run it.
 pub(crate) struct Ready {
-    facts: Vec<Taken>,
+    facts: Vec<InputFact>,
     way: Way,
 }
 

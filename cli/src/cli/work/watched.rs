@@ -7,13 +7,13 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{Audit, AuditRow};
 use tract_onnx_cast::interpreter::Observer;
 
-use crate::cli::found::coverage::{Part, Unexercised};
+use crate::cli::found::coverage::{Unexercised, UnexercisedKind};
 use crate::cli::input::sets::Set;
 use crate::cli::message;
 use crate::cli::message::add_once;
 use crate::cli::progress;
 use crate::cli::tensor::{NamedTensor, Tensors};
-use crate::cli::work::engine::Told;
+use crate::cli::work::engine::ProgressObserver;
 use crate::cli::work::model::{Model, Ran, Ready};
 use crate::cli::work::probed::{Probed, is_rounding};
 use crate::cli::work::weights::constants::value_of;
@@ -75,12 +75,12 @@ impl<'a> Watched<'a> {
         set: &Set,
         is_told: bool,
         observer: Option<&mut dyn Observer>,
-    ) -> TractResult<Run> {
+    ) -> TractResult<RunOutputs> {
         let what = format!("running on {}", set.name);
         progress::tell(&what);
         let tensors = set.tensors()?;
         let nodes = self.probed.proto.graph.as_ref().map_or(0, |graph| graph.node.len());
-        let mut told = observer.map(|observer| Told::of(observer, &what, nodes));
+        let mut told = observer.map(|observer| ProgressObserver::of(observer, &what, nodes));
         let ran = self.attempt(&tensors, told.as_mut().map(|told| told as &mut dyn Observer));
         let ran = match ran {
             // The further outputs may be what a plan fails at.
@@ -110,7 +110,7 @@ impl<'a> Watched<'a> {
         for output in outputs.iter().chain(&exposed) {
             self.exercise.see(output);
         }
-        Ok(Run { outputs, exposed })
+        Ok(RunOutputs { outputs, exposed })
     }
 
     /// How often casts have run whose inputs are no constants.
@@ -154,7 +154,7 @@ impl<'a> Watched<'a> {
 }
 
 /// What came of a run.
-pub(crate) struct Run {
+pub(crate) struct RunOutputs {
     pub(crate) outputs: Vec<NamedTensor>,
     /// The further values.
     pub(crate) exposed: Vec<NamedTensor>,
@@ -164,7 +164,7 @@ pub(crate) struct Run {
 pub(crate) fn unexercised(exercise: Option<&Exercise>, rows: &[AuditRow]) -> Vec<Unexercised> {
     let idle = rows.iter().filter(|row| !is_rounding(&row.cast) && row.stats.elements() == 0);
     let casts = idle.map(|row| Unexercised {
-        kind: Part::Cast,
+        kind: UnexercisedKind::Cast,
         name: row.cast.node.clone(),
         seen: 0,
         total: None,

@@ -16,14 +16,14 @@ mod vector;
 const ROW: usize = 16;
 
 /// A byte for each of a digit's values.
-pub(super) type Row = [u8; ROW];
+pub(super) type DigitRow = [u8; ROW];
 
 /// Two bytes of every target as sums, and how they and the others are arranged.
-pub(super) struct Rows {
+pub(super) struct RowSums {
     /// What the lower digit gives to each of the two bytes, unless it gives nothing.
-    pub(super) low: [Option<Row>; 2],
+    pub(super) low: [Option<DigitRow>; 2],
     /// What the upper digit gives.
-    pub(super) high: [Option<Row>; 2],
+    pub(super) high: [Option<DigitRow>; 2],
     /// The bits of a code that are an index for `shared`.
     pub(super) mask: u8,
     /// What rows have more whose indices are the same.
@@ -31,7 +31,7 @@ pub(super) struct Rows {
     /// What single rows have more, or what those have more whose code has the top bit: it is the
     /// other way around then.
     pub(super) own: Vec<Term>,
-    pub(super) reach: Reach,
+    pub(super) reach: TermReach,
     pub(super) form: Form,
 }
 
@@ -39,11 +39,11 @@ pub(super) struct Rows {
 pub(super) struct Term {
     /// The first index of the row, four times, as vectors are made of it.
     pub(super) row: [u8; 4],
-    pub(super) bytes: [Row; 2],
+    pub(super) bytes: [DigitRow; 2],
 }
 
 impl Term {
-    fn new(row: usize, bytes: [Row; 2]) -> Term {
+    fn new(row: usize, bytes: [DigitRow; 2]) -> Term {
         Term { row: [(row * ROW) as u8; 4], bytes }
     }
 }
@@ -51,7 +51,7 @@ impl Term {
 /// Which rows a term is added to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "`Row` is the only one there"))]
-pub(super) enum Reach {
+pub(super) enum TermReach {
     /// Its own.
     Row,
     /// Its own and those above it, whose indices, as signed numbers, are not less.
@@ -70,10 +70,10 @@ pub(super) enum Form {
     Extended,
 }
 
-impl Rows {
+impl RowSums {
     /// Of a table of targets of so many bytes each, the least significant first; `None` if more
     /// than two of the bytes differ.
-    pub(super) fn new(targets: &[u8], width: usize, reach: Reach) -> Option<Rows> {
+    pub(super) fn new(targets: &[u8], width: usize, reach: TermReach) -> Option<RowSums> {
         let plane = |byte: usize| -> [u8; 256] {
             let mut bytes = targets.iter().skip(byte).step_by(width);
             std::array::from_fn(|_| bytes.next().copied().unwrap_or_default())
@@ -91,11 +91,11 @@ impl Rows {
         let [first, second] = planes.map(|plane| Digits::new(&plane, reach));
         let rests = std::array::from_fn(|row| [first.rests[row], second.rests[row]]);
         let (mask, shared, own) = match reach {
-            Reach::Row => of_rows(&rests),
-            Reach::Above | Reach::Everything => of_rows_and_above(&rests),
+            TermReach::Row => of_rows(&rests),
+            TermReach::Above | TermReach::Everything => of_rows_and_above(&rests),
         };
-        let unless_zero = |row: Row| (row != [0; ROW]).then_some(row);
-        Some(Rows {
+        let unless_zero = |row: DigitRow| (row != [0; ROW]).then_some(row);
+        Some(RowSums {
             low: [first.low, second.low].map(unless_zero),
             high: [first.high, second.high].map(unless_zero),
             mask,
@@ -109,7 +109,7 @@ impl Rows {
     /// The instructions that a vector of targets of so many bytes takes, but for what all of them
     /// take.
     pub(super) fn cost(&self, width: usize) -> usize {
-        let of_index = if self.reach == Reach::Row { 2 } else { 1 };
+        let of_index = if self.reach == TermReach::Row { 2 } else { 1 };
         let terms = self.shared.len() + self.own.len();
         let digits = [self.low, self.high].as_flattened().iter().flatten().count();
         2 * digits + terms * (of_index + 2 * width.min(2))
@@ -118,24 +118,24 @@ impl Rows {
 
 /// A byte of every target.
 struct Digits {
-    low: Row,
-    high: Row,
+    low: DigitRow,
+    high: DigitRow,
     /// What each row has more.
-    rests: [Row; ROW],
+    rests: [DigitRow; ROW],
 }
 
 impl Digits {
-    fn new(plane: &[u8; 256], reach: Reach) -> Digits {
-        let row = |at: usize| -> Row { std::array::from_fn(|low| plane[at * ROW + low]) };
-        if reach == Reach::Everything {
+    fn new(plane: &[u8; 256], reach: TermReach) -> Digits {
+        let row = |at: usize| -> DigitRow { std::array::from_fn(|low| plane[at * ROW + low]) };
+        if reach == TermReach::Everything {
             return Digits { low: [0; ROW], high: [0; ROW], rests: std::array::from_fn(row) };
         }
-        let shape = |at: usize| -> Row {
+        let shape = |at: usize| -> DigitRow {
             let row = row(at);
             row.map(|byte| byte.wrapping_sub(row[ROW - 1]))
         };
-        let shapes: [Row; ROW] = std::array::from_fn(shape);
-        let count = |one: &Row| shapes.iter().filter(|other| *other == one).count();
+        let shapes: [DigitRow; ROW] = std::array::from_fn(shape);
+        let count = |one: &DigitRow| shapes.iter().filter(|other| *other == one).count();
         let low = shapes.iter().copied().max_by_key(count).unwrap_or_default();
         Digits {
             low,
@@ -145,9 +145,9 @@ impl Digits {
     }
 }
 
-type Rests = [[Row; 2]; ROW];
+type Rests = [[DigitRow; 2]; ROW];
 
-const NOTHING: [Row; 2] = [[0; ROW]; 2];
+const NOTHING: [DigitRow; 2] = [[0; ROW]; 2];
 
 /// As few terms as give every row its rest: rows that have the same, and are all those with some of
 /// the upper digit's low bits, share one.
@@ -174,12 +174,12 @@ fn of_rows(rests: &Rests) -> (u8, Vec<Term>, Vec<Term>) {
 /// what those with it have more.
 fn of_rows_and_above(rests: &Rests) -> (u8, Vec<Term>, Vec<Term>) {
     const HALF: usize = ROW / 2;
-    let minus = |one: [Row; 2], other: [Row; 2]| -> [Row; 2] {
+    let minus = |one: [DigitRow; 2], other: [DigitRow; 2]| -> [DigitRow; 2] {
         std::array::from_fn(|byte| {
             std::array::from_fn(|at| one[byte][at].wrapping_sub(other[byte][at]))
         })
     };
-    let steps = |rest: &dyn Fn(usize) -> [Row; 2]| -> Vec<Term> {
+    let steps = |rest: &dyn Fn(usize) -> [DigitRow; 2]| -> Vec<Term> {
         let step = |row: usize| {
             let before = if row == 0 { NOTHING } else { rest(row - 1) };
             Term::new(row, minus(rest(row), before))

@@ -6,7 +6,7 @@
 use std::mem::MaybeUninit;
 
 use super::vector::{Vector, add, and, every, interleave, load, look_up, store, upper_digit, xor};
-use super::{Form, ROW, Reach, Row, Rows, Term};
+use super::{DigitRow, Form, ROW, RowSums, Term, TermReach};
 use crate::cast::kernel::level::Level;
 
 /// Vectors of codes that are looked up together, so that rows are loaded once for all of them.
@@ -20,7 +20,7 @@ const DEAR: usize = 48;
 
 /// A table of targets.
 pub(in crate::cast::kernel) struct Tables {
-    rows: Option<Rows>,
+    rows: Option<RowSums>,
     /// Bytes of a target.
     width: usize,
 }
@@ -28,7 +28,7 @@ pub(in crate::cast::kernel) struct Tables {
 impl Tables {
     /// Of 256 targets of so many bytes each.
     pub(in crate::cast::kernel) fn new(targets: &[u8], width: usize) -> Tables {
-        let rows = Rows::new(targets, width, Reach::Row);
+        let rows = RowSums::new(targets, width, TermReach::Row);
         Tables { rows: rows.filter(|rows| rows.cost(width) < DEAR), width }
     }
 
@@ -55,7 +55,7 @@ impl Tables {
 /// Targets of `WIDTH` bytes, of which so many differ.
 #[inline(never)]
 fn blocks<const BYTES: usize, const WIDTH: usize, const UPPER: bool>(
-    rows: &Rows,
+    rows: &RowSums,
     src: &[u8],
     dst: &mut [MaybeUninit<u8>],
 ) {
@@ -70,7 +70,7 @@ fn blocks<const BYTES: usize, const WIDTH: usize, const UPPER: bool>(
 
 /// Each of the codes' bytes.
 #[inline(always)]
-fn sum<const BYTES: usize>(rows: &Rows, codes: [Vector; VECTORS]) -> [[Vector; VECTORS]; BYTES] {
+fn sum<const BYTES: usize>(rows: &RowSums, codes: [Vector; VECTORS]) -> [[Vector; VECTORS]; BYTES] {
     let lower = codes.map(|code| and(code, every(0x0F)));
     let upper = codes.map(upper_digit);
     let mut sums = [[every(0); VECTORS]; BYTES];
@@ -104,7 +104,7 @@ fn add_terms<const BYTES: usize>(
 }
 
 #[inline(always)]
-fn add_row(sums: &mut [Vector; VECTORS], row: &Row, index: &[Vector; VECTORS]) {
+fn add_row(sums: &mut [Vector; VECTORS], row: &DigitRow, index: &[Vector; VECTORS]) {
     let row = load(row);
     for (sum, index) in sums.iter_mut().zip(index) {
         *sum = add(*sum, look_up(row, *index));

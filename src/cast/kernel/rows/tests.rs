@@ -1,15 +1,15 @@
 //! That the sums are the tables.
 
-use super::{Form, Reach, Rows};
+use super::{Form, RowSums, TermReach};
 
-fn sum(rows: &Rows, byte: usize, code: u8) -> u8 {
+fn sum(rows: &RowSums, byte: usize, code: u8) -> u8 {
     let digit = |row: Option<[u8; 16]>, digit: u8| row.map_or(0, |row| row[usize::from(digit)]);
     let mut sum = digit(rows.low[byte], code & 15).wrapping_add(digit(rows.high[byte], code >> 4));
-    let own = if rows.reach == Reach::Row { code } else { code ^ 0x80 };
+    let own = if rows.reach == TermReach::Row { code } else { code ^ 0x80 };
     for (base, terms) in [(code & rows.mask, &rows.shared), (own, &rows.own)] {
         for term in terms {
             let is_reached = match rows.reach {
-                Reach::Row => base & 0xF0 == term.row[0],
+                TermReach::Row => base & 0xF0 == term.row[0],
                 _ => base as i8 >= term.row[0] as i8,
             };
             let more = term.bytes[byte][usize::from(base & 15)];
@@ -21,9 +21,9 @@ fn sum(rows: &Rows, byte: usize, code: u8) -> u8 {
 
 /// The number of terms, for each reach.
 fn terms(table: &[u32; 256], form: Form) -> [usize; 3] {
-    [Reach::Row, Reach::Above, Reach::Everything].map(|reach| {
+    [TermReach::Row, TermReach::Above, TermReach::Everything].map(|reach| {
         let bytes: Vec<u8> = table.iter().flat_map(|target| target.to_le_bytes()).collect();
-        let rows = Rows::new(&bytes, 4, reach).expect("two bytes that differ");
+        let rows = RowSums::new(&bytes, 4, reach).expect("two bytes that differ");
         assert!(rows.form == form);
         for (code, target) in (0..=255).zip(table) {
             let [first, second] = [0, 1].map(|byte| u32::from(sum(&rows, byte, code)));
@@ -69,5 +69,5 @@ fn any_bytes_are_a_sum() {
 fn three_bytes_are_not_two() {
     let targets: Vec<u8> =
         (0..=255u32).flat_map(|code| (code | 1 << (8 + code % 16)).to_le_bytes()).collect();
-    assert!(Rows::new(&targets, 4, Reach::Row).is_none());
+    assert!(RowSums::new(&targets, 4, TermReach::Row).is_none());
 }

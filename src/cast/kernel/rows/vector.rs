@@ -8,7 +8,7 @@ use std::arch::aarch64::*;
 use std::arch::wasm32::*;
 use std::mem::MaybeUninit;
 
-use super::Row;
+use super::DigitRow;
 
 #[cfg(target_arch = "aarch64")]
 pub(super) type Vector = uint8x16_t;
@@ -41,7 +41,7 @@ functions! {
 }
 
 #[inline(always)]
-pub(super) fn load(row: &Row) -> Vector {
+pub(super) fn load(row: &DigitRow) -> Vector {
     // SAFETY: a row has 16 bytes.
     #[cfg(target_arch = "aarch64")]
     return unsafe { vld1q_u8(row.as_ptr()) };

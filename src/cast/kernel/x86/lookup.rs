@@ -7,12 +7,12 @@ use std::mem::MaybeUninit;
 
 use super::rows;
 use crate::cast::kernel::level::{Avx512, Level};
-use crate::cast::kernel::rows::Rows;
+use crate::cast::kernel::rows::RowSums;
 
 /// A table of targets as the instructions of each level want it.
 pub(in crate::cast::kernel) struct Tables {
     planes: Planes,
-    rows: Option<Rows>,
+    rows: Option<RowSums>,
 }
 
 impl Tables {

@@ -6,11 +6,11 @@ use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
 use crate::cast::kernel::level::Level;
-use crate::cast::kernel::round_to_odd::Word;
+use crate::cast::kernel::round_to_odd::VectorSource;
 
 macro_rules! word {
     ($($word:ty, $load:ident, $convert:ident, $differs:expr;)*) => {$(
-        impl Word for $word {
+        impl VectorSource for $word {
             fn whole_vectors(level: Level, src: &[$word], dst: &mut [MaybeUninit<f32>]) -> usize {
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
                 fn avx512(src: &[$word], dst: &mut [MaybeUninit<f32>]) {

@@ -6,15 +6,15 @@ use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
 use crate::cast::kernel::level::Avx2;
-use crate::cast::kernel::rows::{Form, Reach, Row, Rows, Term};
+use crate::cast::kernel::rows::{DigitRow, Form, RowSums, Term, TermReach};
 
 /// Codes of a vector.
 const CODES: usize = 32;
 
 /// The sums of a table that take the fewest instructions, if there are any.
-pub(super) fn cheapest(targets: &[u8], width: usize) -> Option<Rows> {
-    let ways =
-        [Reach::Row, Reach::Above, Reach::Everything].map(|reach| Rows::new(targets, width, reach));
+pub(super) fn cheapest(targets: &[u8], width: usize) -> Option<RowSums> {
+    let ways = [TermReach::Row, TermReach::Above, TermReach::Everything]
+        .map(|reach| RowSums::new(targets, width, reach));
     ways.into_iter().flatten().min_by_key(|rows| rows.cost(width))
 }
 
@@ -22,7 +22,7 @@ pub(super) fn cheapest(targets: &[u8], width: usize) -> Option<Rows> {
 /// are written.
 pub(super) fn avx2(
     _proof: Avx2,
-    rows: &Rows,
+    rows: &RowSums,
     width: usize,
     src: &[u8],
     dst: &mut [MaybeUninit<u8>],
@@ -46,7 +46,7 @@ pub(super) fn avx2(
 }
 
 #[target_feature(enable = "avx2")]
-fn bytes(rows: &Rows, src: &[u8], dst: &mut [MaybeUninit<u8>]) {
+fn bytes(rows: &RowSums, src: &[u8], dst: &mut [MaybeUninit<u8>]) {
     for (codes, out) in src.chunks_exact(4 * CODES).zip(dst.chunks_exact_mut(4 * CODES)) {
         let mut vectors = [_mm256_setzero_si256(); 4];
         for (vector, codes) in vectors.iter_mut().zip(codes.chunks_exact(CODES)) {
@@ -54,7 +54,7 @@ fn bytes(rows: &Rows, src: &[u8], dst: &mut [MaybeUninit<u8>]) {
             *vector = unsafe { _mm256_loadu_si256(codes.as_ptr().cast()) };
         }
         let [sums] = match rows.reach {
-            Reach::Row => look_up::<1, 4, false>(rows, vectors),
+            TermReach::Row => look_up::<1, 4, false>(rows, vectors),
             _ => look_up::<1, 4, true>(rows, vectors),
         };
         for (out, sum) in out.chunks_exact_mut(CODES).zip(sums) {
@@ -67,7 +67,7 @@ fn bytes(rows: &Rows, src: &[u8], dst: &mut [MaybeUninit<u8>]) {
 /// Targets of more than a byte; the two that differ are the upper ones if `UPPER`.
 #[target_feature(enable = "avx2")]
 fn wider<const WIDTH: usize, const UPPER: bool>(
-    rows: &Rows,
+    rows: &RowSums,
     src: &[u8],
     dst: &mut [MaybeUninit<u8>],
 ) {
@@ -89,7 +89,7 @@ fn wider<const WIDTH: usize, const UPPER: bool>(
             *vector = _mm256_permute4x64_epi64::<0xD8>(codes);
         }
         let [firsts, seconds] = match rows.reach {
-            Reach::Row => look_up::<2, 2, false>(rows, vectors),
+            TermReach::Row => look_up::<2, 2, false>(rows, vectors),
             _ => look_up::<2, 2, true>(rows, vectors),
         };
         let pairs = firsts.into_iter().zip(seconds);
@@ -104,7 +104,7 @@ fn wider<const WIDTH: usize, const UPPER: bool>(
 #[inline]
 #[target_feature(enable = "avx2")]
 fn look_up<const BYTES: usize, const VECTORS: usize, const ABOVE: bool>(
-    rows: &Rows,
+    rows: &RowSums,
     codes: [__m256i; VECTORS],
 ) -> [[__m256i; VECTORS]; BYTES] {
     let (digit, mask) = (_mm256_set1_epi8(0x0F), _mm256_set1_epi8(rows.mask as i8));
@@ -169,7 +169,7 @@ fn add_terms<const BYTES: usize, const VECTORS: usize, const ABOVE: bool>(
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn table(row: &Row) -> __m256i {
+fn table(row: &DigitRow) -> __m256i {
     // SAFETY: the row is of 16 bytes.
     _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(row.as_ptr().cast()) })
 }

@@ -9,8 +9,8 @@ use super::blocks::{Floats, blocks};
 use super::bytes::{Avx2ToHalf, Low16Bits, LowBits, Small, ToScale, UpperHalf};
 use super::half::FromDoubles;
 use super::words::{
-    Avx2ToOdd, DoubleToFloat, Doubles, FloatToDouble, Integers, LowWords, OddToHalf, ToInt32,
-    ToWords, Word, WordsToDouble, WordsToFloat,
+    Avx2ToOdd, DoubleToFloat, Doubles, FloatToDouble, Integers, LowWords, OddToHalf, RoundedToOdd,
+    ToInt32, ToWords, WordsToDouble, WordsToFloat,
 };
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::format::Specials;
@@ -54,7 +54,7 @@ pub(in crate::cast::kernel) fn to_odd(
     from: ElementType,
     kernel: Arc<dyn Kernel>,
 ) -> Arc<dyn Kernel> {
-    fn of<S: Word>(kernel: Arc<dyn Kernel>) -> Arc<dyn Kernel> {
+    fn of<S: RoundedToOdd>(kernel: Arc<dyn Kernel>) -> Arc<dyn Kernel> {
         blocks(Avx2ToOdd::<S>(PhantomData), kernel)
     }
     match from {

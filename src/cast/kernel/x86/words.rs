@@ -329,7 +329,7 @@ fn odd<const EVERYWHERE: bool>(x: Eight) -> Option<__m256> {
 }
 
 /// A 64-bit word that is rounded to odd on its way to a small float.
-pub(super) trait Word: Doubles {
+pub(super) trait RoundedToOdd: Doubles {
     /// Eight of them; `None` where this is not for one of them. Unless `EVERYWHERE`, those that are
     /// less than FLOAT's smallest normal number may be even.
     ///
@@ -341,7 +341,7 @@ pub(super) trait Word: Doubles {
 
 macro_rules! word {
     ($($of:ty: |$src:ident| $doubles:expr;)*) => {$(
-        impl Word for $of {
+        impl RoundedToOdd for $of {
             #[inline]
             #[target_feature(enable = "avx2,f16c")]
             unsafe fn odd<const EVERYWHERE: bool>($src: &[$of]) -> Option<__m256> {
@@ -361,7 +361,7 @@ word! {
 
 eights! {
     /// To FLOAT, rounded to odd.
-    Avx2ToOdd<Word> -> f32: |src, dst| {
+    Avx2ToOdd<RoundedToOdd> -> f32: |src, dst| {
         // SAFETY: as the caller promises.
         let Some(x) = (unsafe { S::odd::<true>(src) }) else { return false };
         store(_mm256_castps_si256(x), dst, 0);
@@ -369,7 +369,7 @@ eights! {
     }
 
     /// To FLOAT16 by way of it, where what is less than FLOAT's smallest normal number is zero.
-    OddToHalf<Word> -> u16: |src, dst| {
+    OddToHalf<RoundedToOdd> -> u16: |src, dst| {
         // SAFETY: as the caller promises.
         let Some(mut x) = (unsafe { S::odd::<false>(src) }) else { return false };
         if _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(x, x)) != 0 {

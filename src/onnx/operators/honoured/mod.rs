@@ -19,14 +19,14 @@ use crate::onnx::cast_spec::Operator;
 use crate::onnx::lowered::DOMAIN;
 use crate::onnx::node::{node_name, refusal};
 use crate::onnx::{bit_casts, quantizers};
-use table::{Honoured, Row, row};
+use table::{Honoured, HonouredRow, row};
 
 /// ONNX Runtime's optimiser writes these whatever the model imports.
 const OF_ANY_OPSET: &[&str] = &["LayerNormalization", "SimplifiedLayerNormalization"];
 
 /// What the file says of a value, so far as it does.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Given {
+pub(crate) struct DeclaredValue {
     pub(crate) ty: Option<ElementType>,
     /// How many dimensions it has.
     pub(crate) rank: Option<usize>,
@@ -40,7 +40,7 @@ pub(crate) struct Given {
 /// value or by an input's type.
 pub(crate) fn check(
     node: &Node,
-    given: impl Fn(usize) -> Option<Given>,
+    given: impl Fn(usize) -> Option<DeclaredValue>,
     registered: Registered,
 ) -> Result<Vec<AttributeProto>, Error> {
     if is_checked_elsewhere(node) || registered.is_of_user(&node.op_type) {
@@ -87,8 +87,8 @@ fn nobody_computes(domain: &str, node: &Node) -> String {
 /// A node, and what is known of its operator.
 struct Site<'a> {
     node: &'a Node,
-    given: &'a dyn Fn(usize) -> Option<Given>,
-    row: &'static Row,
+    given: &'a dyn Fn(usize) -> Option<DeclaredValue>,
+    row: &'static HonouredRow,
     version: &'static Version,
 }
 

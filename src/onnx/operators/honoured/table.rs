@@ -10,7 +10,7 @@ const TABLE: &str = include_str!("../honoured.tsv");
 
 /// What is computed of an operator.
 #[derive(Debug, Clone)]
-pub(crate) struct Row {
+pub(crate) struct HonouredRow {
     /// The oldest version.
     pub(crate) since: i64,
     attributes: Vec<(&'static str, Honoured)>,
@@ -34,8 +34,8 @@ pub(crate) enum Honoured {
 }
 
 /// By domain and operator.
-static ROWS: LazyLock<HashMap<&str, HashMap<&str, Row>>> = LazyLock::new(|| {
-    let mut rows: HashMap<&str, HashMap<&str, Row>> = HashMap::new();
+static ROWS: LazyLock<HashMap<&str, HashMap<&str, HonouredRow>>> = LazyLock::new(|| {
+    let mut rows: HashMap<&str, HashMap<&str, HonouredRow>> = HashMap::new();
     for (operators, row) in lines().filter_map(read) {
         for (domain, operator) in operators.map(qualified) {
             rows.entry(domain).or_default().insert(operator, row.clone());
@@ -45,7 +45,7 @@ static ROWS: LazyLock<HashMap<&str, HashMap<&str, Row>>> = LazyLock::new(|| {
 });
 
 /// What is computed of an operator, if it is one that something here computes. `domain` is empty for the default one.
-pub(crate) fn row(domain: &str, operator: &str) -> Option<&'static Row> {
+pub(crate) fn row(domain: &str, operator: &str) -> Option<&'static HonouredRow> {
     ROWS.get(domain)?.get(operator)
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn remark(domain: &str, operator: &str) -> &'static str {
     lines().find(is_of).and_then(|line| line.split('\t').nth(4)).unwrap_or_default()
 }
 
-impl Row {
+impl HonouredRow {
     /// What is honoured of an attribute; its default alone where this is `None`.
     pub(crate) fn attribute(&self, name: &str) -> Option<&Honoured> {
         self.attributes.iter().find(|(own, _)| *own == name).map(|(_, honoured)| honoured)
@@ -82,7 +82,7 @@ fn lines() -> impl Iterator<Item = &'static str> {
     TABLE.lines().filter(|line| !line.starts_with('#'))
 }
 
-fn read(line: &'static str) -> Option<(impl Iterator<Item = &'static str>, Row)> {
+fn read(line: &'static str) -> Option<(impl Iterator<Item = &'static str>, HonouredRow)> {
     let mut columns = line.split('\t').chain(std::iter::repeat(""));
     let mut column = || columns.next().unwrap_or_default();
     let (operators, since, attributes, refused) = (column(), column(), column(), column());
@@ -95,7 +95,7 @@ fn read(line: &'static str) -> Option<(impl Iterator<Item = &'static str>, Row)>
             None => inputs.push(input(entry.strip_prefix("in")?)?),
         }
     }
-    Some((entries(operators), Row { since, attributes, inputs, outputs }))
+    Some((entries(operators), HonouredRow { since, attributes, inputs, outputs }))
 }
 
 fn entries(column: &'static str) -> impl Iterator<Item = &'static str> {

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::{env, fs};
 
-use super::table::{self, Honoured, Row, row};
+use super::table::{self, Honoured, HonouredRow, row};
 use crate::onnx::operators::alone::ALONE;
 use crate::onnx::operators::attributes::{self, Version};
 
@@ -79,7 +79,7 @@ fn operators_of(domain: &str) -> Vec<&'static str> {
 }
 
 /// A row for each run of versions of which the same is said.
-fn rows_of(domain: &str, name: &str, row: &Row) -> String {
+fn rows_of(domain: &str, name: &str, row: &HonouredRow) -> String {
     let mut runs: Vec<(Vec<String>, Vec<i64>)> = vec![];
     for version in attributes::all(domain, name) {
         let cells = if domain.is_empty() && version.since < row.since {
@@ -104,7 +104,7 @@ fn rows_of(domain: &str, name: &str, row: &Row) -> String {
 }
 
 /// The columns of the attributes and of what is refused.
-fn cells(version: &Version, row: &Row) -> Vec<String> {
+fn cells(version: &Version, row: &HonouredRow) -> Vec<String> {
     let mut cells: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for attribute in &version.attributes {
         let name = format!("`{}`", attribute.name);

@@ -21,7 +21,7 @@ pub(crate) fn are_misread(model: &TypedModel, inputs: &[OutletId]) -> TractResul
     for input in inputs {
         match &model.outlet_fact(*input)?.konst {
             Some(constant) => {
-                let constant = Sizes::of(constant)?;
+                let constant = MagnitudeRange::of(constant)?;
                 if constant.least == 0.0 {
                     return Ok(true);
                 }
@@ -41,7 +41,7 @@ pub(crate) fn have_zero(model: &TypedModel, inputs: &[OutletId]) -> TractResult<
         let mut value = *input;
         for _ in 0..MOST {
             if let Some(constant) = &model.outlet_fact(value)?.konst {
-                if Sizes::of(constant)?.least == 0.0 {
+                if MagnitudeRange::of(constant)?.least == 0.0 {
                     return Ok(true);
                 }
                 break;
@@ -55,15 +55,15 @@ pub(crate) fn have_zero(model: &TypedModel, inputs: &[OutletId]) -> TractResult<
 
 /// The least and the greatest size among the elements of a constant.
 #[derive(Clone, Copy)]
-struct Sizes {
+struct MagnitudeRange {
     least: f64,
     most: f64,
 }
 
-impl Sizes {
-    fn of(constant: &Tensor) -> TractResult<Sizes> {
-        let none = Sizes { least: f64::INFINITY, most: 0.0 };
-        let with = |sizes: Sizes, x: f64| Sizes {
+impl MagnitudeRange {
+    fn of(constant: &Tensor) -> TractResult<MagnitudeRange> {
+        let none = MagnitudeRange { least: f64::INFINITY, most: 0.0 };
+        let with = |sizes: MagnitudeRange, x: f64| MagnitudeRange {
             least: sizes.least.min(x.abs()),
             most: sizes.most.max(x.abs()),
         };
@@ -76,8 +76,8 @@ impl Sizes {
         Ok(view.as_slice::<f32>()?.iter().fold(none, |sizes, x| with(sizes, (*x).into())))
     }
 
-    fn times(self, other: Sizes) -> Sizes {
-        Sizes { least: self.least * other.least, most: self.most * other.most }
+    fn times(self, other: MagnitudeRange) -> MagnitudeRange {
+        MagnitudeRange { least: self.least * other.least, most: self.most * other.most }
     }
 
     /// Whether a type has no such normal numbers.
@@ -124,7 +124,11 @@ fn may_become_zero(model: &TypedModel, operand: OutletId) -> TractResult<bool> {
 }
 
 /// Whether a constant factor and those of products before it are beyond their type together.
-fn exceed_together(model: &TypedModel, mut sizes: Sizes, data: OutletId) -> TractResult<bool> {
+fn exceed_together(
+    model: &TypedModel,
+    mut sizes: MagnitudeRange,
+    data: OutletId,
+) -> TractResult<bool> {
     let ty = model.outlet_fact(data)?.datum_type;
     let mut value = data;
     for _ in 0..MOST {
@@ -141,7 +145,7 @@ fn exceed_together(model: &TypedModel, mut sizes: Sizes, data: OutletId) -> Trac
         if node.op_as::<TypedBinOp>().is_some_and(|op| op.0.is::<Mul>())
             && let Some(constant) = constant
         {
-            sizes = sizes.times(Sizes::of(constant)?);
+            sizes = sizes.times(MagnitudeRange::of(constant)?);
             if sizes.exceed(ty) {
                 return Ok(true);
             }

@@ -14,7 +14,7 @@ pub(super) struct Mask<T> {
 }
 
 /// Where a query stands, and of how many keys.
-pub(super) struct Place {
+pub(super) struct QueryPlace {
     pub(super) batch: usize,
     pub(super) head: usize,
     pub(super) query: usize,
@@ -35,7 +35,7 @@ impl<T: Real> Mask<T> {
     }
 
     /// Adds what it has for a query; what is behind its end is hidden.
-    fn add(&self, place: &Place, bias: &mut [T]) {
+    fn add(&self, place: &QueryPlace, bias: &mut [T]) {
         let [batches, heads, queries, keys] = self.shape;
         let at = |place: usize, size: usize| if size == 1 { 0 } else { place };
         let row = (at(place.batch, batches) * heads + at(place.head, heads)) * queries
@@ -50,7 +50,7 @@ impl<T: Real> Mask<T> {
 
 impl Attend {
     /// What is added for each key, minus infinity for those that the query does not see.
-    pub(super) fn bias<T: Real>(&self, mask: Option<&Mask<T>>, place: &Place, bias: &mut [T]) {
+    pub(super) fn bias<T: Real>(&self, mask: Option<&Mask<T>>, place: &QueryPlace, bias: &mut [T]) {
         let hidden = T::neg_infinity();
         let own = place.offset + place.query as i64;
         let last = if self.is_causal { own } else { i64::MAX };

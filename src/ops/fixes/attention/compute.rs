@@ -3,9 +3,9 @@
 use tract_onnx::tract_core::internal::*;
 
 use super::Real;
-use super::bias::{Mask, Place, softmax};
+use super::bias::{Mask, QueryPlace, softmax};
 use super::op::{Attend, Optional};
-use super::shapes::Sizes;
+use super::shapes::AttentionSizes;
 use crate::cast::kernel::level::Level;
 use crate::ops::fixes::recurrent::Packed;
 
@@ -19,9 +19,9 @@ impl Attend {
         let facts: Vec<TypedFact> =
             inputs.iter().map(|input| input.datum_type().fact(input.shape())).collect();
         self.check(&facts, &dims)?;
-        let Sizes { batch, heads, groups, queries, past, keys, key_size, value_size } =
+        let AttentionSizes { batch, heads, groups, queries, past, keys, key_size, value_size } =
             self.sizes(&dims)?;
-        let sizes = Sizes {
+        let sizes = AttentionSizes {
             batch: batch.to_usize()?,
             heads: heads.to_usize()?,
             groups: groups.to_usize()?,
@@ -45,7 +45,11 @@ impl Attend {
     }
 
     /// The elements of all outputs; those that nobody wants may be missing.
-    fn run<T: Real>(&self, inputs: &[TValue], sizes: &Sizes<usize>) -> TractResult<[Vec<T>; 4]> {
+    fn run<T: Real>(
+        &self,
+        inputs: &[TValue],
+        sizes: &AttentionSizes<usize>,
+    ) -> TractResult<[Vec<T>; 4]> {
         let elements = |place: usize| -> TractResult<&[T]> {
             let input = inputs.get(place).context("has as many inputs as are given")?;
             input.try_as_plain_ram()?.as_slice::<T>()
@@ -96,7 +100,7 @@ impl Attend {
         &self,
         scale: T,
         mask: Option<&Mask<T>>,
-        mut place: Place,
+        mut place: QueryPlace,
         all: usize,
         scores: &mut Vec<T>,
         emitted: &mut [T],
@@ -135,7 +139,7 @@ impl Attend {
         &self,
         scale: T,
         mask: Option<&Mask<T>>,
-        place: &Place,
+        place: &QueryPlace,
         scores: &mut [T],
         bias: &mut [T],
         emitted: &mut [T],
@@ -160,7 +164,7 @@ impl Attend {
     }
 
     /// Where the first query of a head is in Y, and how far the next one is.
-    fn in_y(&self, batch: usize, head: usize, sizes: &Sizes<usize>) -> (usize, usize) {
+    fn in_y(&self, batch: usize, head: usize, sizes: &AttentionSizes<usize>) -> (usize, usize) {
         let size = sizes.value_size;
         match self.heads {
             None => ((batch * sizes.heads + head) * sizes.queries * size, size),
@@ -199,7 +203,7 @@ impl Attend {
         &self,
         past: &[T],
         given: &[T],
-        sizes: &Sizes<usize>,
+        sizes: &AttentionSizes<usize>,
         size: usize,
     ) -> Vec<T> {
         let given = self.by_heads(given, sizes.batch, sizes.groups, sizes.keys, size);
@@ -222,9 +226,14 @@ fn row<T>(rows: &[T], index: usize, len: usize) -> &[T] {
 }
 
 /// Where the first query of a head stands among the keys, of which a cache has so many that are no padding.
-fn first_place(batch: usize, head: usize, length: Option<i64>, sizes: &Sizes<usize>) -> Place {
+fn first_place(
+    batch: usize,
+    head: usize,
+    length: Option<i64>,
+    sizes: &AttentionSizes<usize>,
+) -> QueryPlace {
     let (past, queries) = (sizes.past as i64, sizes.queries as i64);
-    Place {
+    QueryPlace {
         batch,
         head,
         query: 0,

@@ -6,7 +6,7 @@ use super::op::{Attend, Optional};
 
 /// Sizes, as numbers or as dimensions.
 #[derive(Debug, Clone)]
-pub(super) struct Sizes<D> {
+pub(super) struct AttentionSizes<D> {
     pub(super) batch: D,
     pub(super) heads: D,
     /// Of keys and values.
@@ -20,7 +20,7 @@ pub(super) struct Sizes<D> {
 }
 impl Attend {
     /// The sizes by the inputs' shapes. Fails where shapes contradict each other.
-    pub(super) fn sizes(&self, shapes: &[&[TDim]]) -> TractResult<Sizes<TDim>> {
+    pub(super) fn sizes(&self, shapes: &[&[TDim]]) -> TractResult<AttentionSizes<TDim>> {
         let shape = |place: usize| shapes.get(place).copied().unwrap_or_default();
         let past = self.place(Optional::PastKey).and_then(|place| shape(place).get(2).cloned());
         let past = past.unwrap_or_else(|| 0.to_dim());
@@ -32,7 +32,7 @@ impl Attend {
         };
         let sizes = match (shape(0), shape(1), shape(2), self.heads) {
             ([batch, heads, queries, size], [_, groups, keys, _], [_, _, _, values], None) => {
-                Sizes {
+                AttentionSizes {
                     batch: batch.clone(),
                     heads: heads.clone(),
                     groups: groups.clone(),
@@ -43,7 +43,7 @@ impl Attend {
                     value_size: values.clone(),
                 }
             }
-            ([batch, queries, all], [_, keys, _], [_, _, values], Some(heads)) => Sizes {
+            ([batch, queries, all], [_, keys, _], [_, _, values], Some(heads)) => AttentionSizes {
                 batch: batch.clone(),
                 heads: heads.queries.to_dim(),
                 groups: heads.keys.to_dim(),
@@ -69,7 +69,7 @@ impl Attend {
 
     /// The shapes of all outputs by those of the inputs.
     pub(super) fn shapes(&self, shapes: &[&[TDim]]) -> TractResult<[TVec<TDim>; 4]> {
-        let Sizes { batch, heads, groups, queries, past, keys, key_size, value_size } =
+        let AttentionSizes { batch, heads, groups, queries, past, keys, key_size, value_size } =
             self.sizes(shapes)?;
         let all = past + keys;
         let y = match self.heads {
@@ -121,7 +121,7 @@ impl Attend {
         Ok(())
     }
 
-    fn check_mask(&self, mask: &[TDim], sizes: &Sizes<TDim>) -> TractResult<()> {
+    fn check_mask(&self, mask: &[TDim], sizes: &AttentionSizes<TDim>) -> TractResult<()> {
         let all = sizes.past.clone() + &sizes.keys;
         let whole = [&sizes.batch, &sizes.heads, &sizes.queries, &all];
         let fits = mask.len() <= 4

@@ -19,8 +19,8 @@ pub(crate) fn split(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) ->
         return Ok(None);
     };
     let sizes = match sizes {
-        Sizes::Given(sizes) => sizes,
-        Sizes::Even(count) => {
+        SplitSizes::Given(sizes) => sizes,
+        SplitSizes::Even(count) => {
             let Ok(whole) = whole.to_usize() else { return Ok(None) };
             let size = whole.div_ceil(count.max(1));
             let size = |part: usize| size.min(whole.saturating_sub(part.saturating_mul(size)));
@@ -52,20 +52,20 @@ pub(crate) fn split(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) ->
 }
 
 /// Of what sizes the parts are.
-enum Sizes {
+enum SplitSizes {
     Given(Vec<TDim>),
     /// As many as there are outputs, the last one as much as is left.
     Even(usize),
 }
 
 /// Those of a node, if they are known: an attribute before opset 13, an input since.
-fn sizes(site: &Site, model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<Sizes>> {
+fn sizes(site: &Site, model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<SplitSizes>> {
     if let Some(sizes) = site.proto.get_attr_opt_vec::<i64>("split")? {
-        return Ok(Some(Sizes::Given(sizes.iter().map(ToDim::to_dim).collect())));
+        return Ok(Some(SplitSizes::Given(sizes.iter().map(ToDim::to_dim).collect())));
     }
     let Some(sizes) = site.given(inputs, 1) else {
-        return Ok(Some(Sizes::Even(site.proto.output.len())));
+        return Ok(Some(SplitSizes::Even(site.proto.output.len())));
     };
     let constant = model.outlet_fact(sizes)?.konst.as_deref();
-    constant.map(|sizes| Ok(Sizes::Given(dims(sizes)?.to_vec()))).transpose()
+    constant.map(|sizes| Ok(SplitSizes::Given(dims(sizes)?.to_vec()))).transpose()
 }

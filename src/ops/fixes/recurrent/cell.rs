@@ -1,7 +1,7 @@
 //! One direction of a layer, step by step.
 
 use super::layer::{Cell, Layer};
-use super::layout::Layout;
+use super::layout::SequenceLayout;
 use super::product::{Packed, Real};
 use crate::cast::kernel::level::Level;
 
@@ -37,8 +37,8 @@ impl<T: Real> Matrices<T> {
 }
 
 /// What a direction is computed from, beside its matrices.
-pub(super) struct Given<'a, T> {
-    /// [`Layout::row`]s of inputs.
+pub(super) struct CellInputs<'a, T> {
+    /// [`SequenceLayout::row`]s of inputs.
     pub(super) x: &'a [T],
     /// How many steps each place in the batch has.
     pub(super) lengths: &'a [usize],
@@ -57,11 +57,11 @@ pub(super) struct State<T> {
 }
 
 /// What every step uses.
-struct Run<'a, T> {
+struct DirectionRun<'a, T> {
     layer: &'a Layer,
     index: usize,
     matrices: &'a Matrices<T>,
-    given: &'a Given<'a, T>,
+    given: &'a CellInputs<'a, T>,
     level: Level,
 }
 
@@ -81,9 +81,9 @@ struct Buffers<T> {
 pub(super) fn run<T: Real>(
     layer: &Layer,
     index: usize,
-    layout: &Layout,
+    layout: &SequenceLayout,
     matrices: &Matrices<T>,
-    given: &Given<T>,
+    given: &CellInputs<T>,
     state: &mut State<T>,
     mut emit: impl FnMut(usize, usize, &[T]),
 ) {
@@ -98,7 +98,7 @@ pub(super) fn run<T: Real>(
         reset: zeros(batch * hidden),
         scratch: zeros(hidden),
     };
-    let run = Run { layer, index, matrices, given, level };
+    let run = DirectionRun { layer, index, matrices, given, level };
     for step in 0..given.lengths.iter().copied().max().unwrap_or(0) {
         let time = |length: usize| {
             let left = length.checked_sub(step + 1)?;
@@ -124,9 +124,9 @@ pub(super) fn run<T: Real>(
 /// The products of all inputs with W, and what is added to them whatever the state is.
 fn of_inputs<T: Real>(
     layer: &Layer,
-    layout: &Layout,
+    layout: &SequenceLayout,
     matrices: &Matrices<T>,
-    given: &Given<T>,
+    given: &CellInputs<T>,
     level: Level,
 ) -> Vec<T> {
     let width = layer.cell.gates() * layer.hidden;
@@ -141,7 +141,7 @@ fn of_inputs<T: Real>(
     products
 }
 
-impl<T: Real> Run<'_, T> {
+impl<T: Real> DirectionRun<'_, T> {
     fn step(
         &self,
         buffers: &mut Buffers<T>,

@@ -6,7 +6,7 @@ use tract_onnx::tract_core::internal::*;
 
 /// The sizes of a run, and the order of its axes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Layout {
+pub(super) struct SequenceLayout {
     pub(super) times: usize,
     pub(super) batch: usize,
     pub(super) directions: usize,
@@ -15,7 +15,7 @@ pub(super) struct Layout {
     pub(super) batch_first: bool,
 }
 
-impl Layout {
+impl SequenceLayout {
     /// Which of x's rows belongs to a time and a place in the batch.
     pub(super) fn row(&self, time: usize, place: usize) -> usize {
         if self.batch_first { place * self.times + time } else { time * self.batch + place }

@@ -32,15 +32,15 @@ use crate::ops::host::hook::{Instead, Site};
 const INPUTS: [&str; 8] = ["X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"];
 
 /// The sizes of an input, as far as they are known; `None` for an input of unknown rank.
-type Known = Option<TVec<Option<TDim>>>;
+type KnownShape = Option<TVec<Option<TDim>>>;
 
 /// Fails where what is known of the inputs contradicts the node or each other.
 pub(crate) fn check(site: &Site, inputs: &[&InferenceFact]) -> TractResult<()> {
-    let known = |fact: &&InferenceFact| -> Known {
+    let known = |fact: &&InferenceFact| -> KnownShape {
         let shape = &fact.shape;
         (!shape.is_open()).then(|| shape.dims().map(|dim| dim.concretize()).collect())
     };
-    let known: Vec<Known> = inputs.iter().map(known).collect();
+    let known: Vec<KnownShape> = inputs.iter().map(known).collect();
     layer(site, &known)?;
     Ok(())
 }
@@ -49,7 +49,7 @@ pub(crate) fn check(site: &Site, inputs: &[&InferenceFact]) -> TractResult<()> {
 pub(crate) fn recurrent(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let facts: Vec<&TypedFact> =
         inputs.iter().map(|input| model.outlet_fact(*input)).collect::<TractResult<_>>()?;
-    let known: Vec<Known> = facts
+    let known: Vec<KnownShape> = facts
         .iter()
         .map(|fact| Some(fact.shape.iter().map(|dim| Some(dim.clone())).collect()))
         .collect();
@@ -104,7 +104,7 @@ fn streams(layer: &Layer, x: &TypedFact, given: &[Optional]) -> bool {
 
 /// The layer that a node is, `None` where the size of its state is not known yet.
 /// Fails where an attribute or a shape contradicts the standard.
-fn layer(site: &Site, known: &[Known]) -> TractResult<Option<Layer>> {
+fn layer(site: &Site, known: &[KnownShape]) -> TractResult<Option<Layer>> {
     let Some(cell) = Cell::of(&site.proto.op_type) else { return Ok(None) };
     let places = places(site);
     if let Some(absent) = (0..3).find(|place| !places.iter().any(|(given, _)| given == place)) {

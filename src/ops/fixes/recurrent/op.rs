@@ -5,9 +5,9 @@ use std::any::Any;
 use onnx_cast_graph::counted;
 use tract_onnx::tract_core::internal::*;
 
-use super::cell::{Given, Matrices, State, run};
+use super::cell::{CellInputs, Matrices, State, run};
 use super::layer::{Cell, Direction, Layer};
-use super::layout::{Layout, shapes};
+use super::layout::{SequenceLayout, shapes};
 use super::product::Real;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Patch, refused};
@@ -59,7 +59,7 @@ impl PartialEq for Recurrent {
 impl Eq for Recurrent {}
 
 /// Y, Y_h and Y_c in the making.
-struct Made<T> {
+struct RecurrentOutputs<T> {
     y: Vec<T>,
     h: Vec<T>,
     c: Vec<T>,
@@ -93,17 +93,17 @@ impl Recurrent {
         Ok(elements)
     }
 
-    fn layout(&self, x: &Tensor) -> TractResult<Layout> {
+    fn layout(&self, x: &Tensor) -> TractResult<SequenceLayout> {
         let [first, second, _] = *x.shape() else {
             Err(self.error(format!("has an x of rank {}, not 3", x.rank())))?
         };
         let Layer { direction, hidden, batch_first, .. } = self.layer;
         let (times, batch) = if batch_first { (second, first) } else { (first, second) };
-        Ok(Layout { times, batch, directions: direction.count(), hidden, batch_first })
+        Ok(SequenceLayout { times, batch, directions: direction.count(), hidden, batch_first })
     }
 
     /// How many steps each place in the batch has.
-    fn lengths(&self, inputs: &[TValue], layout: &Layout) -> TractResult<Vec<usize>> {
+    fn lengths(&self, inputs: &[TValue], layout: &SequenceLayout) -> TractResult<Vec<usize>> {
         let Some(lengths) = self.optional(inputs, Optional::Lengths) else {
             return Ok(vec![layout.times; layout.batch]);
         };
@@ -178,9 +178,9 @@ impl Recurrent {
         &self,
         x: &[T],
         inputs: &[TValue],
-        layout: &Layout,
+        layout: &SequenceLayout,
         matrices: &[Matrices<T>],
-    ) -> TractResult<Made<T>> {
+    ) -> TractResult<RecurrentOutputs<T>> {
         let (of_state, width) = (layout.of_state(), self.layer.cell.gates() * layout.hidden);
         let lengths = self.lengths(inputs, layout)?;
         let initial_h = self.elements::<T>(inputs, Optional::InitialH, of_state)?;
@@ -190,12 +190,12 @@ impl Recurrent {
         let peepholes = self.elements::<T>(inputs, Optional::Peepholes, count)?;
         let zeros = |count: usize| vec![T::default(); count];
         let of_y = if self.emitted[0] { layout.times * of_state } else { 0 };
-        let mut made = Made { y: zeros(of_y), h: zeros(of_state), c: zeros(of_state) };
+        let mut made = RecurrentOutputs { y: zeros(of_y), h: zeros(of_state), c: zeros(of_state) };
         for (index, matrices) in matrices.iter().enumerate() {
             let part = |all: &'_ [T], length: usize| {
                 all.get(index * length..(index + 1) * length).unwrap_or_default().to_vec()
             };
-            let given = Given {
+            let given = CellInputs {
                 x,
                 lengths: &lengths,
                 is_reverse: index == 1 || self.layer.direction == Direction::Reverse,
@@ -234,9 +234,9 @@ impl Recurrent {
     }
 }
 
-impl<T: Real> Made<T> {
+impl<T: Real> RecurrentOutputs<T> {
     /// Keeps the last states of a direction. As ONNX Runtime has it, a sequence of no steps has none, not even the initial one.
-    fn keep(&mut self, index: usize, layout: &Layout, lengths: &[usize], state: &State<T>) {
+    fn keep(&mut self, index: usize, layout: &SequenceLayout, lengths: &[usize], state: &State<T>) {
         let there = lengths.iter().enumerate().filter(|(_, length)| **length > 0);
         for (place, _) in there {
             for (all, last) in [(&mut self.h, &state.h), (&mut self.c, &state.c)] {

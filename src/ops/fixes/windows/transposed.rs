@@ -10,7 +10,7 @@ use tract_onnx::tract_core::ops::nn::DataFormat;
 use crate::ops::host::hook::{Instead, Site};
 
 /// The sizes of a node along the axes that its kernel slides along.
-struct Sizes {
+struct DeconvParameters {
     kernel: TVec<usize>,
     dilations: TVec<usize>,
     strides: TVec<usize>,
@@ -46,7 +46,7 @@ pub(crate) fn conv_transpose(site: &Site, model: &mut TypedModel, inputs: &[Outl
         [bias, ..] => *bias,
         [] => model.add_const(site.part("bias"), Tensor::zero_scalar_dt(ty)?)?,
     };
-    let Sizes { kernel: of_kernel, dilations, strides, padding, adjustments } = sizes;
+    let DeconvParameters { kernel: of_kernel, dilations, strides, padding, adjustments } = sizes;
     let (dilations, strides) = (Some(dilations), Some(strides));
     let made = group * of_group;
     let spec =
@@ -56,7 +56,12 @@ pub(crate) fn conv_transpose(site: &Site, model: &mut TypedModel, inputs: &[Outl
 }
 
 /// How much is cut off at both ends, or appended, for an output of this shape.
-fn sizes(site: &Site, data: &[TDim], kernel: &[usize], output: &[usize]) -> TractResult<Sizes> {
+fn sizes(
+    site: &Site,
+    data: &[TDim],
+    kernel: &[usize],
+    output: &[usize],
+) -> TractResult<DeconvParameters> {
     let of_kernel: TVec<usize> = kernel.iter().skip(2).copied().collect();
     let rank = of_kernel.len();
     let numbers = |name: &str, default: usize| -> TractResult<TVec<usize>> {
@@ -94,7 +99,7 @@ fn sizes(site: &Site, data: &[TDim], kernel: &[usize], output: &[usize]) -> Trac
         *more += wanted.saturating_sub(all);
     }
     let padding = PaddingSpec::Explicit(before, after);
-    Ok(Sizes { kernel: of_kernel, dilations, strides, padding, adjustments })
+    Ok(DeconvParameters { kernel: of_kernel, dilations, strides, padding, adjustments })
 }
 
 /// How many places an axis of a size becomes; `None` for a kernel without places, or for more than can be counted.

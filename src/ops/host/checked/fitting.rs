@@ -3,7 +3,7 @@
 use tract_onnx::pb::NodeProto;
 use tract_onnx::prelude::*;
 
-use super::known::Known;
+use super::known::KnownOperands;
 use crate::onnx::node::from_front;
 
 /// The first opset whose `Split` may have a smaller last part.
@@ -18,7 +18,7 @@ const FROM_THE_END: i64 = 11;
 type Shape = TVec<Option<i64>>;
 
 /// Tells what does not fit, as far as shapes and constants are known.
-pub(super) fn check(node: &NodeProto, opset: i64, known: &dyn Known) -> Result<(), String> {
+pub(super) fn check(node: &NodeProto, opset: i64, known: &dyn KnownOperands) -> Result<(), String> {
     let problem = match node.op_type.as_str() {
         "Attention" => attention(node, opset, known),
         "Flatten" => flatten(node, opset),
@@ -41,7 +41,7 @@ fn flatten(node: &NodeProto, opset: i64) -> Option<String> {
 }
 
 /// As many values as keys, and a mask for all of them where it may not be shorter.
-fn attention(node: &NodeProto, opset: i64, known: &dyn Known) -> Option<String> {
+fn attention(node: &NodeProto, opset: i64, known: &dyn KnownOperands) -> Option<String> {
     let length = |place| {
         let shape = known.shape(place)?;
         let axis = shape.len().checked_sub(2)?;
@@ -69,7 +69,7 @@ fn fits(shape: &[Option<i64>], wanted: &[Option<i64>]) -> bool {
 }
 
 /// A cosine and a sine for each two elements that are turned, of each place of each sequence or, by positions, in a table.
-fn rotary(node: &NodeProto, known: &dyn Known) -> Option<String> {
+fn rotary(node: &NodeProto, known: &dyn KnownOperands) -> Option<String> {
     let input = known.shape(0)?;
     let last = |shape: &Shape| shape.last().copied().flatten();
     let turned = match int(node, "rotary_embedding_dim").filter(|turned| *turned > 0) {
@@ -104,7 +104,7 @@ fn rotary(node: &NodeProto, known: &dyn Known) -> Option<String> {
 }
 
 /// An update for each index, of the shape of what it stands for.
-fn scatter(known: &dyn Known) -> Option<String> {
+fn scatter(known: &dyn KnownOperands) -> Option<String> {
     let (data, indices, updates) = (known.shape(0)?, known.shape(1)?, known.shape(2)?);
     let (depth, outer) = indices.split_last()?;
     let rest = data.get(usize::try_from((*depth)?).ok()?..)?;
@@ -114,7 +114,7 @@ fn scatter(known: &dyn Known) -> Option<String> {
 }
 
 /// Parts that are the axis together, of one size where nothing gives any.
-fn split(node: &NodeProto, opset: i64, known: &dyn Known) -> Option<String> {
+fn split(node: &NodeProto, opset: i64, known: &dyn KnownOperands) -> Option<String> {
     let shape = known.shape(0)?;
     let axis = from_front(int(node, "axis").unwrap_or(0), shape.len())?;
     let size = (*shape.get(axis)?)?;

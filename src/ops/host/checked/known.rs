@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tract_onnx::prelude::*;
 
 /// What is known of the operands and results of a node, by their places in the file.
-pub(crate) trait Known {
+pub(crate) trait KnownOperands {
     /// The dimensions of an input whose rank is known, as far as they are numbers.
     fn shape(&self, place: usize) -> Option<TVec<Option<i64>>>;
 
@@ -17,7 +17,7 @@ pub(crate) trait Known {
 }
 
 /// Nothing is known.
-impl Known for () {
+impl KnownOperands for () {
     fn shape(&self, _: usize) -> Option<TVec<Option<i64>>> {
         None
     }

@@ -29,13 +29,13 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::error::Error;
 use crate::onnx::node::{NodeView, place_in_tract};
-use crate::ops::host::around::{Around, Inferred, Told, Wrapped, around};
+use crate::ops::host::around::{Around, Inferred, KnownFacts, Wrapped, around};
 use crate::ops::host::at_opset::imported;
 use crate::ops::host::claimed::Claimed;
 use crate::ops::host::hook::{Wired, mapped, refused};
 use crate::ops::host::stock::{Build, Built};
 use allowance::Account;
-use known::Known;
+use known::KnownOperands;
 use sizes::expressions;
 
 /// Builds a node by `build`, to be compared with what its operator takes.
@@ -103,7 +103,7 @@ fn rank(fact: &InferenceFact) -> Option<usize> {
     fact.shape.rank().concretize()?.try_into().ok()
 }
 
-impl Known for Facts<'_, &InferenceFact, &InferenceFact> {
+impl KnownOperands for Facts<'_, &InferenceFact, &InferenceFact> {
     fn shape(&self, place: usize) -> Option<TVec<Option<i64>>> {
         let fact = self.inputs.get(place_in_tract(&self.node.input, place)?)?;
         rank(fact)?;
@@ -119,7 +119,7 @@ impl Known for Facts<'_, &InferenceFact, &InferenceFact> {
     }
 }
 
-impl Known for Facts<'_, &TypedFact, &InferenceFact> {
+impl KnownOperands for Facts<'_, &TypedFact, &InferenceFact> {
     fn shape(&self, place: usize) -> Option<TVec<Option<i64>>> {
         let fact = self.inputs.get(place_in_tract(&self.node.input, place)?)?;
         Some(fact.shape.iter().map(TDim::as_i64).collect())
@@ -137,7 +137,7 @@ impl Known for Facts<'_, &TypedFact, &InferenceFact> {
 impl Checked {
     fn check<I, O>(&self, inputs: &[I], outputs: &[O]) -> TractResult<()>
     where
-        for<'a> Facts<'a, I, O>: Known,
+        for<'a> Facts<'a, I, O>: KnownOperands,
     {
         let facts = Facts { node: &self.node, inputs, outputs };
         Ok(ranges::check(&self.node, self.opset, &facts)?)
@@ -170,7 +170,12 @@ impl Around for Checked {
         Ok(state.or_else(|| self.is_intricate.then(|| Box::new(Claimed) as Box<dyn OpState>)))
     }
 
-    fn infer_facts(&mut self, inputs: Told, outputs: Told, observed: Told) -> Inferred {
+    fn infer_facts(
+        &mut self,
+        inputs: KnownFacts,
+        outputs: KnownFacts,
+        observed: KnownFacts,
+    ) -> Inferred {
         self.check_rank(&inputs)?;
         self.check(&inputs, &outputs)?;
         self.take_of_shape(&inputs, &outputs)?;

@@ -3,7 +3,7 @@
 //! tract's rules give the result the shape of the first operand, and what it computes is broadcast to that of all.
 
 use super::fitting::text;
-use super::known::Known;
+use super::known::KnownOperands;
 
 /// The operators with such operands, and their places.
 const STRETCHED: &[(&str, &[usize])] = &[
@@ -17,7 +17,7 @@ const STRETCHED: &[(&str, &[usize])] = &[
 const NUMBERS: &[(&str, &[usize])] = &[("Clip", &[1, 2])];
 
 /// Tells what is wrong with an operand that is larger than the first one, as far as their shapes are known.
-pub(super) fn check(operator: &str, known: &dyn Known) -> Result<(), String> {
+pub(super) fn check(operator: &str, known: &dyn KnownOperands) -> Result<(), String> {
     let places = |table: &'static [(&str, &[usize])]| {
         table.iter().find(|(name, _)| *name == operator).map_or(&[][..], |(_, places)| places)
     };

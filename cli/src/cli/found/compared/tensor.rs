@@ -7,7 +7,7 @@ use crate::cli::found::scores::ScoreMetrics;
 use crate::cli::measure::change::STANDS_FOR_INFINITY;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::SourceRange;
-use crate::cli::measure::reach::Reach;
+use crate::cli::measure::reach::ReportedReach;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::{counted, single_line};
 
@@ -84,7 +84,7 @@ pub(crate) struct ComparedTensor {
     /// The reference's values.
     pub(crate) source: SourceRange,
     /// What the converted side's type can hold.
-    pub(crate) target: Option<Reach>,
+    pub(crate) target: Option<ReportedReach>,
     /// How many finite values of the reference the converted side's type cannot hold even after
     /// rounding.
     pub(crate) beyond_target: u64,

@@ -17,7 +17,7 @@ pub(crate) struct Choice {
     pub(crate) index: usize,
     pub(crate) seed: u64,
     pub(crate) lengths: Lengths,
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Vec<InputChange>,
 }
 
 /// How many plain numbers in a row become the same one.
@@ -25,15 +25,15 @@ const RUN: usize = 4;
 
 /// A change of an input's values.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Change {
+pub(crate) struct InputChange {
     /// The input's position.
     pub(crate) input: usize,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ValueChange,
 }
 
 /// What becomes of the values. Places and numbers are shares of what there is, so that they mean something in other sizes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum ValueChange {
     /// All are so many times as large.
     Scaled(f64),
     /// From a place on, for a share of the elements, at least one, they are one number.
@@ -69,7 +69,7 @@ pub(crate) fn changed<'a>(
     ty: ElementType,
     ends: Option<Ends>,
     (role, around): (&Role, &Around),
-    changes: impl Iterator<Item = &'a Kind>,
+    changes: impl Iterator<Item = &'a ValueChange>,
 ) -> TractResult<Tensor> {
     let mut changes = changes.peekable();
     if changes.peek().is_none() || !is_changeable(role, ty) {
@@ -82,10 +82,10 @@ pub(crate) fn changed<'a>(
     let is_whole = !matches!(ty.family(), Family::Float(_)) || *role == Role::Mask;
     for change in changes {
         match *change {
-            Kind::Scaled(by) => {
+            ValueChange::Scaled(by) => {
                 values.iter_mut().for_each(|value| *value = (*value * by).clamp(low, high));
             }
-            Kind::Set { start, share, to } => {
+            ValueChange::Set { start, share, to } => {
                 let count = values.len();
                 let start = ((start * count as f64) as usize).min(count.saturating_sub(1));
                 let levels = around.levels.iter().filter(|level| (low..=high).contains(*level));

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use tract_onnx::prelude::*;
 
-use crate::cli::found::look::{Look, LookedAt, Sizes};
+use crate::cli::found::look::{DimensionSizes, InputLook, LookedAt};
 use crate::cli::input::chosen::random::check_size;
-use crate::cli::input::chosen::roles::{self, Bound, Role, Taken};
-use crate::cli::input::chosen::size_plan::{LARGE, Lengths, Part, Plan, SIDE, Unset};
+use crate::cli::input::chosen::roles::{self, Bound, InputRole, Role};
+use crate::cli::input::chosen::size_plan::{DimensionKind, LARGE, Lengths, SIDE, SizePlan, Unset};
 use crate::cli::input::chosen::values::{Around, scales};
 use crate::cli::input::declared::Input;
 use crate::cli::input::source::Source;
@@ -22,9 +22,9 @@ const TOLD: usize = 6;
 
 /// What is chosen.
 pub(crate) struct MadeUp {
-    taken: Vec<Taken>,
+    taken: Vec<InputRole>,
     unset: Unset,
-    pub(crate) plan: Plan,
+    pub(crate) plan: SizePlan,
     /// The sizes of each set, over and over.
     pub(crate) rounds: Vec<Lengths>,
     /// The sizes of rounds that cost too much.
@@ -43,7 +43,7 @@ pub(crate) struct MadeUp {
 /// What the inputs are taken for; what numbers are by what the model is compared with, whose
 /// quantisers know what they were calibrated with. Those of the model itself are a part of what is
 /// looked at, beyond their range too.
-fn roles(source: &Source) -> Vec<Taken> {
+fn roles(source: &Source) -> Vec<InputRole> {
     let mut taken = roles::of(source.proto, source.takes, false);
     let Some((takes, proto)) = source.other else { return taken };
     let is_open = |role: &Role| matches!(role, Role::Plain | Role::Within { .. });
@@ -64,7 +64,7 @@ fn roles(source: &Source) -> Vec<Taken> {
                 && own.role == taken.role
             {
                 let levels = std::mem::take(&mut taken.levels);
-                *taken = Taken { levels, ..std::mem::replace(other, Taken::plain()) };
+                *taken = InputRole { levels, ..std::mem::replace(other, InputRole::plain()) };
             }
         }
     }
@@ -75,8 +75,11 @@ impl MadeUp {
     /// Of those inputs that are random, with what is known of sizes.
     pub(crate) fn of(source: &Source, random: &[bool], known: SymbolValues) -> MadeUp {
         let is_random = random.iter().any(|random| *random);
-        let taken =
-            if is_random { roles(source) } else { random.iter().map(|_| Taken::plain()).collect() };
+        let taken = if is_random {
+            roles(source)
+        } else {
+            random.iter().map(|_| InputRole::plain()).collect()
+        };
         let hides_rows = is_random && !roles::has_shares(source.proto);
         let other = source.other.map(|(takes, _)| takes);
         let unset = Unset::of(source.takes, &taken, random, known, other);
@@ -97,7 +100,7 @@ impl MadeUp {
     }
 
     /// The plans of sizes, in the order in which they are tried.
-    pub(crate) fn attempts(&self) -> Vec<Plan> {
+    pub(crate) fn attempts(&self) -> Vec<SizePlan> {
         self.unset.attempts()
     }
 
@@ -131,18 +134,19 @@ impl MadeUp {
     pub(crate) fn tries(&self, round: usize) -> Vec<Lengths> {
         let smaller = if round == LARGE { &SMALLER[..] } else { &[] };
         let free = self.free();
-        let is_long = |part: &Part| matches!(part, Part::Length | Part::Side);
+        let is_long =
+            |part: &DimensionKind| matches!(part, DimensionKind::Length | DimensionKind::Side);
         let lengths: Vec<_> = free.iter().filter(|(_, part, _)| is_long(part)).collect();
         let forced = |(length, side): &(usize, usize)| {
-            let one = |(nth, (place, part, unit)): (usize, &&(usize, Part, usize))| {
-                let is_side = *part == Part::Side;
+            let one = |(nth, (place, part, unit)): (usize, &&(usize, DimensionKind, usize))| {
+                let is_side = *part == DimensionKind::Side;
                 let (size, step) = if is_side { (side, SIDE) } else { (length, 4) };
                 (*place, (size.saturating_sub(step * nth) / unit * unit).max(*unit))
             };
             Lengths { round, forced: lengths.iter().enumerate().map(one).collect() }
         };
         let smaller = smaller.iter().filter(|_| !lengths.is_empty()).map(forced);
-        let batches = free.iter().filter(|(_, part, _)| *part == Part::Batch);
+        let batches = free.iter().filter(|(_, part, _)| *part == DimensionKind::Batch);
         let single: Vec<_> = batches.map(|(place, ..)| (*place, 1)).collect();
         let alone = |lengths: &Lengths| {
             let forced = [&lengths.forced[..], &single].concat();
@@ -165,8 +169,9 @@ impl MadeUp {
     }
 
     /// The dimensions whose sizes can be others, by their places, and what a size is a multiple of.
-    pub(crate) fn free(&self) -> Vec<(usize, Part, usize)> {
-        let unit = |part: Part| if part == Part::Batch { 1 } else { self.plan.unit() };
+    pub(crate) fn free(&self) -> Vec<(usize, DimensionKind, usize)> {
+        let unit =
+            |part: DimensionKind| if part == DimensionKind::Batch { 1 } else { self.plan.unit() };
         let free = self.unset.free(&self.plan).into_iter();
         free.map(|(place, part)| (place, part, unit(part))).collect()
     }
@@ -226,7 +231,7 @@ impl MadeUp {
             };
             i64::try_from(size).unwrap_or(i64::MAX)
         };
-        let is_cache = |taken: &Taken| matches!(taken.role, Role::Cache { .. });
+        let is_cache = |taken: &InputRole| matches!(taken.role, Role::Cache { .. });
         let cache = self.taken.iter().position(is_cache).and_then(|place| shapes.get(place));
         // Keys and values are [batch, heads, length, channels].
         let past = cache.filter(|shape| shape.len() == 4).map_or(0, |shape| shape[2]);
@@ -251,22 +256,22 @@ impl MadeUp {
         inputs: &[Input],
         is_wanted: &dyn Fn(&String) -> bool,
         sets: usize,
-    ) -> Look {
+    ) -> InputLook {
         let rounds: Vec<Lengths> = (0..sets).map(|index| self.lengths(index)).collect();
         let named = inputs.iter().zip(&self.taken).filter(|(input, _)| is_wanted(&input.name));
-        let told = |(input, taken): (&Input, &Taken)| LookedAt {
+        let told = |(input, taken): (&Input, &InputRole)| LookedAt {
             name: input.name.clone(),
             taken_for: taken.in_words(),
             why: taken.why.clone(),
         };
-        let is_plain = |input: &Input, taken: &Taken| {
+        let is_plain = |input: &Input, taken: &InputRole| {
             taken.role == Role::Plain
                 && matches!(input.ty.family(), tract_onnx_cast::Family::Float(_))
         };
         let has_plain = named.clone().any(|(input, taken)| is_plain(input, taken));
         let sizes = self.unset.taken(&self.plan, &rounds).into_iter();
-        Look {
-            sizes: sizes.map(|(dimension, sizes)| Sizes { dimension, sizes }).collect(),
+        InputLook {
+            sizes: sizes.map(|(dimension, sizes)| DimensionSizes { dimension, sizes }).collect(),
             scales: self.scales().into_iter().take(if has_plain { sets } else { 0 }).collect(),
             inputs: named.map(told).collect(),
             left_out: self.left_out.clone(),

@@ -6,9 +6,9 @@ use std::time::Instant;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::change::{Change, Choice, Kind, To};
+use super::change::{Choice, InputChange, To, ValueChange};
 use super::price::{Price, SECOND};
-use super::size_plan::{Lengths, Part, ROUNDS};
+use super::size_plan::{DimensionKind, Lengths, ROUNDS};
 use super::values::SCALES;
 use crate::cli::found::look::LookFurther;
 use crate::cli::input::args::Budget;
@@ -219,12 +219,13 @@ impl Climb<'_> {
     /// Long sets first: that is where most hides that small sets do not show.
     fn go_far(&mut self) {
         let free = self.recipe.free_sizes();
-        let of_length = |part: &Part| matches!(part, Part::Length | Part::Past);
+        let of_length =
+            |part: &DimensionKind| matches!(part, DimensionKind::Length | DimensionKind::Past);
         let lengths: Vec<_> = free.iter().filter(|(_, part, _)| of_length(part)).collect();
         let seed = self.known.first().map_or(0, |(choice, _)| choice.seed);
         for sizes in LONG.iter().filter(|_| !lengths.is_empty()) {
             let runs = |climb: &mut Self, size: &usize| {
-                let forced = |(nth, (place, _, unit)): (usize, &&(usize, Part, usize))| {
+                let forced = |(nth, (place, _, unit)): (usize, &&(usize, DimensionKind, usize))| {
                     (*place, size.saturating_add(4 * nth).saturating_mul(*unit))
                 };
                 let forced: Vec<_> = lengths.iter().enumerate().map(forced).collect();
@@ -242,9 +243,9 @@ impl Climb<'_> {
     fn go_flat(&mut self) {
         let Some((mut choice, _)) = self.known.first().cloned() else { return };
         let inputs = self.recipe.changeable().into_iter();
-        let kind = Kind::Set { start: 0.0, share: 1.0, to: To::Level(0) };
+        let kind = ValueChange::Set { start: 0.0, share: 1.0, to: To::Level(0) };
         let flat = inputs.filter(|(_, is_number)| *is_number);
-        choice.changes.extend(flat.map(|(input, _)| Change { input, kind }));
+        choice.changes.extend(flat.map(|(input, _)| InputChange { input, kind }));
         if !choice.changes.is_empty() && !self.is_over() {
             self.attempt(choice);
         }
@@ -286,11 +287,11 @@ impl Climb<'_> {
                 let Some((input, is_scalable)) = self.one_of(&inputs) else { return };
                 let is_scaled = kind < 6 && is_scalable;
                 let kind = if is_scaled { self.scaled(choice) } else { self.set() };
-                let is_same = |change: &Change| {
-                    change.input == input && matches!(change.kind, Kind::Scaled(_))
+                let is_same = |change: &InputChange| {
+                    change.input == input && matches!(change.kind, ValueChange::Scaled(_))
                 };
                 choice.changes.retain(|change| !(is_scaled && is_same(change)));
-                choice.changes.push(Change { input, kind });
+                choice.changes.push(InputChange { input, kind });
             }
         }
         choice.lengths.round %= ROUNDS;
@@ -300,26 +301,26 @@ impl Climb<'_> {
         all.get(self.rng.random_range(0..all.len().max(1))).copied()
     }
 
-    fn size(&mut self, part: Part) -> usize {
+    fn size(&mut self, part: DimensionKind) -> usize {
         match part {
-            Part::Batch => self.rng.random_range(1..=9),
-            Part::Side if self.rng.random_bool(0.3) => self.rng.random_range(17..=200),
-            Part::Side => 32 * self.rng.random_range(1..=12),
-            Part::Signal => 160 * self.rng.random_range(1..=200),
+            DimensionKind::Batch => self.rng.random_range(1..=9),
+            DimensionKind::Side if self.rng.random_bool(0.3) => self.rng.random_range(17..=200),
+            DimensionKind::Side => 32 * self.rng.random_range(1..=12),
+            DimensionKind::Signal => 160 * self.rng.random_range(1..=200),
             _ => self.one_of(&LENGTHS).unwrap_or(1),
         }
     }
 
     /// Another scale, between the smallest and the largest that sets have.
-    fn scaled(&mut self, choice: &Choice) -> Kind {
+    fn scaled(&mut self, choice: &Choice) -> ValueChange {
         let scales = self.recipe.scales();
         let own = scales.get(choice.index % SCALES.len()).copied().unwrap_or(1.0);
         let (low, high) = scales.iter().fold((own, own), |(l, h), s| (l.min(*s), h.max(*s)));
         let wanted = low * (high / low).powf(self.rng.random::<f64>());
-        Kind::Scaled(wanted / own)
+        ValueChange::Scaled(wanted / own)
     }
 
-    fn set(&mut self) -> Kind {
+    fn set(&mut self) -> ValueChange {
         // Ends and middles are where cases part, and what values are compared with.
         let to = match self.rng.random_range(0..6) {
             0 => To::Between(0.0),
@@ -330,7 +331,7 @@ impl Climb<'_> {
         };
         // A single value, or a run of a few.
         let share = if self.rng.random() { 0.0 } else { 0.3 * self.rng.random::<f64>() };
-        Kind::Set { start: self.rng.random(), share, to }
+        ValueChange::Set { start: self.rng.random(), share, to }
     }
 
     /// Whether an error no larger than those before, in what the reference takes, moves its results about as far.

@@ -7,7 +7,7 @@
 use tract_onnx::prelude::*;
 use tract_onnx::tract_hir::infer::Factoid;
 
-use crate::cli::input::chosen::roles::{Role, Taken};
+use crate::cli::input::chosen::roles::{InputRole, Role};
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::sizes::with_sizes;
 
@@ -43,7 +43,7 @@ impl Lengths {
 
 /// What a dimension is of.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Part {
+pub(crate) enum DimensionKind {
     Batch,
     Length,
     /// The length of what is cached.
@@ -56,21 +56,21 @@ pub(crate) enum Part {
     Signal,
 }
 
-impl Part {
+impl DimensionKind {
     /// The size in a set, of the dimension of this part that has so many of its kind before it.
     fn size(self, place: usize, round: usize) -> usize {
         let sizes: [usize; ROUNDS] = match self {
-            Part::Batch => [2, 3, 2, 2, 1, 2],
-            Part::Length | Part::Total => [7, 33, 2, 517, 1, 7],
-            Part::Past => [5, 9, 3, 11, 1, 0],
-            Part::Side => [64, 96, 33, 224, 1, 64],
-            Part::Signal => [4000, 8000, 1600, 16_000, 1, 4000],
+            DimensionKind::Batch => [2, 3, 2, 2, 1, 2],
+            DimensionKind::Length | DimensionKind::Total => [7, 33, 2, 517, 1, 7],
+            DimensionKind::Past => [5, 9, 3, 11, 1, 0],
+            DimensionKind::Side => [64, 96, 33, 224, 1, 64],
+            DimensionKind::Signal => [4000, 8000, 1600, 16_000, 1, 4000],
         };
         let size = sizes.get(round % ROUNDS).copied().unwrap_or(1);
         let step = match self {
-            Part::Side => SIDE,
-            Part::Signal => 160,
-            Part::Batch => 1,
+            DimensionKind::Side => SIDE,
+            DimensionKind::Signal => 160,
+            DimensionKind::Batch => 1,
             _ if round % ROUNDS == 2 => 1,
             _ => 4,
         };
@@ -83,7 +83,7 @@ impl Part {
 struct Variable {
     name: String,
     symbol: Option<Symbol>,
-    part: Part,
+    part: DimensionKind,
     /// The input and the axis where it occurs first.
     at: (usize, usize),
     fixed: Option<usize>,
@@ -97,14 +97,14 @@ pub(crate) struct Unset {
 
 /// Which dimensions are equal, and how large they are.
 #[derive(Clone, PartialEq)]
-pub(crate) struct Plan {
+pub(crate) struct SizePlan {
     /// For each variable the one whose size it has.
     like: Vec<usize>,
     unit: usize,
     is_one: bool,
 }
 
-impl Plan {
+impl SizePlan {
     /// What sizes are multiples of, those of batches excepted.
     pub(crate) fn unit(&self) -> usize {
         self.unit
@@ -116,7 +116,7 @@ impl Unset {
     /// sizes that this one leaves open.
     pub(crate) fn of(
         model: &Declared,
-        taken: &[Taken],
+        taken: &[InputRole],
         random: &[bool],
         known: SymbolValues,
         other: Option<&Declared>,
@@ -137,7 +137,7 @@ impl Unset {
     fn add(
         &mut self,
         input: &Input,
-        taken: &Taken,
+        taken: &InputRole,
         at: (usize, usize),
         declared: Option<TDim>,
         fixed: Option<usize>,
@@ -166,8 +166,8 @@ impl Unset {
 
     /// Where there is no length but a batch, the batch is what faults may show along.
     fn lengthen_batches(&mut self) {
-        if self.variables.iter().all(|variable| variable.part == Part::Batch) {
-            self.variables.iter_mut().for_each(|variable| variable.part = Part::Length);
+        if self.variables.iter().all(|variable| variable.part == DimensionKind::Batch) {
+            self.variables.iter_mut().for_each(|variable| variable.part = DimensionKind::Length);
         }
     }
 
@@ -177,9 +177,9 @@ impl Unset {
     }
 
     /// Plans in the order in which they are tried.
-    pub(crate) fn attempts(&self) -> Vec<Plan> {
+    pub(crate) fn attempts(&self) -> Vec<SizePlan> {
         let count = self.variables.len();
-        let plan = |like: Vec<usize>| Plan { like, unit: 1, is_one: false };
+        let plan = |like: Vec<usize>| SizePlan { like, unit: 1, is_one: false };
         let first_like = |alike: &dyn Fn(&Variable, &Variable) -> bool| -> Vec<usize> {
             let first = |one: &Variable| self.variables.iter().position(|other| alike(one, other));
             self.variables.iter().enumerate().map(|(i, one)| first(one).unwrap_or(i)).collect()
@@ -191,8 +191,9 @@ impl Unset {
             is_same(a, b) || is_bare && a.at.1 == b.at.1 && a.part == b.part
         });
         let by_part = first_like(&|a, b| is_same(a, b) || a.part == b.part);
-        let all =
-            first_like(&|a, b| is_same(a, b) || (a.part == Part::Side) == (b.part == Part::Side));
+        let all = first_like(&|a, b| {
+            is_same(a, b) || (a.part == DimensionKind::Side) == (b.part == DimensionKind::Side)
+        });
         let mut plans = vec![plan(distinct.clone()), plan(by_axis.clone()), plan(by_part.clone())];
         let paired = if count <= PAIRED { count } else { 0 };
         for (one, other) in (0..paired).flat_map(|one| (0..one).map(move |other| (one, other))) {
@@ -201,11 +202,12 @@ impl Unset {
         }
         plans.push(plan(all.clone()));
         for unit in [8, 32] {
-            plans
-                .extend([&by_axis, &by_part, &all].map(|like| Plan { unit, ..plan(like.clone()) }));
+            plans.extend(
+                [&by_axis, &by_part, &all].map(|like| SizePlan { unit, ..plan(like.clone()) }),
+            );
         }
-        plans.push(Plan { is_one: true, ..plan(distinct) });
-        let mut tried: Vec<Plan> = vec![];
+        plans.push(SizePlan { is_one: true, ..plan(distinct) });
+        let mut tried: Vec<SizePlan> = vec![];
         plans.into_iter().for_each(|plan| {
             if !tried.contains(&plan) {
                 tried.push(plan);
@@ -215,7 +217,7 @@ impl Unset {
     }
 
     /// The sizes of the variables in a set.
-    fn sizes(&self, plan: &Plan, lengths: &Lengths) -> Vec<usize> {
+    fn sizes(&self, plan: &SizePlan, lengths: &Lengths) -> Vec<usize> {
         let round = lengths.round;
         let mut own = vec![1; self.variables.len()];
         let mut fixed: Vec<Option<usize>> = vec![None; self.variables.len()];
@@ -232,7 +234,7 @@ impl Unset {
                 continue;
             };
             let unit = match variable.part {
-                Part::Batch => 1,
+                DimensionKind::Batch => 1,
                 _ if round % ROUNDS == ONES => 1,
                 _ => plan.unit,
             };
@@ -245,7 +247,7 @@ impl Unset {
                 *own = *size;
             }
         }
-        let first = |part: Part| {
+        let first = |part: DimensionKind| {
             let place = self.variables.iter().position(|variable| variable.part == part)?;
             let like = *plan.like.get(place)?;
             fixed.get(like).copied().flatten().or(own.get(like).copied())
@@ -257,8 +259,9 @@ impl Unset {
             match fixed.get(*like).copied().flatten() {
                 Some(fixed) => fixed,
                 None if plan.is_one => 1,
-                None if part == Some(Part::Total) && is_alone && !is_forced => {
-                    first(Part::Length).unwrap_or(1) + first(Part::Past).unwrap_or(0)
+                None if part == Some(DimensionKind::Total) && is_alone && !is_forced => {
+                    first(DimensionKind::Length).unwrap_or(1)
+                        + first(DimensionKind::Past).unwrap_or(0)
                 }
                 None => own.get(*like).copied().unwrap_or(1),
             }
@@ -267,15 +270,16 @@ impl Unset {
     }
 
     /// The dimensions whose sizes can be others, by their places: a place for those that are equal.
-    pub(crate) fn free(&self, plan: &Plan) -> Vec<(usize, Part)> {
+    pub(crate) fn free(&self, plan: &SizePlan) -> Vec<(usize, DimensionKind)> {
         let is_fixed = |place: usize| {
             let mut alike = self.variables.iter().zip(&plan.like);
             alike.any(|(variable, like)| *like == place && variable.fixed.is_some())
         };
         let roots = self.variables.iter().enumerate().zip(&plan.like);
         let roots = roots.filter(|((place, _), like)| place == *like && !plan.is_one);
-        let free = roots
-            .filter(|((place, variable), _)| variable.part != Part::Total && !is_fixed(*place));
+        let free = roots.filter(|((place, variable), _)| {
+            variable.part != DimensionKind::Total && !is_fixed(*place)
+        });
         free.take(MOST_FREE).map(|((place, variable), _)| (place, variable.part)).collect()
     }
 
@@ -284,7 +288,7 @@ impl Unset {
         &self,
         inputs: &[Input],
         is_given: impl Fn(usize) -> bool,
-        plan: &Plan,
+        plan: &SizePlan,
         lengths: &Lengths,
     ) -> TractResult<Vec<TractResult<Vec<usize>>>> {
         let sizes = self.sizes(plan, lengths);
@@ -318,14 +322,17 @@ impl Unset {
     }
 
     /// The smallest length of a set.
-    pub(crate) fn shortest(&self, plan: &Plan, lengths: &Lengths) -> Option<usize> {
+    pub(crate) fn shortest(&self, plan: &SizePlan, lengths: &Lengths) -> Option<usize> {
         let sizes = self.sizes(plan, lengths);
         let lengths = self.variables.iter().zip(sizes);
-        lengths.filter(|(variable, _)| variable.part == Part::Length).map(|(_, size)| size).min()
+        lengths
+            .filter(|(variable, _)| variable.part == DimensionKind::Length)
+            .map(|(_, size)| size)
+            .min()
     }
 
     /// The sizes that were taken in these sets, by the names of the dimensions.
-    pub(crate) fn taken(&self, plan: &Plan, sets: &[Lengths]) -> Vec<(String, Vec<usize>)> {
+    pub(crate) fn taken(&self, plan: &SizePlan, sets: &[Lengths]) -> Vec<(String, Vec<usize>)> {
         let by_set: Vec<Vec<usize>> = sets.iter().map(|set| self.sizes(plan, set)).collect();
         let of = |place: usize| by_set.iter().filter_map(move |sizes| sizes.get(place).copied());
         let named = self.variables.iter().enumerate();
@@ -334,7 +341,7 @@ impl Unset {
 }
 
 /// What a dimension is of, by its symbol's name, by what its input is taken for, and by where it is.
-fn part(symbol: &str, input: &Input, taken: &Taken, axis: usize) -> Part {
+fn part(symbol: &str, input: &Input, taken: &InputRole, axis: usize) -> DimensionKind {
     let name = symbol.to_ascii_lowercase();
     let rank = input.rank().unwrap_or(0);
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
@@ -344,20 +351,24 @@ fn part(symbol: &str, input: &Input, taken: &Taken, axis: usize) -> Part {
     let is_of_channels = |axis| input.size(axis).is_some();
     let is_sound = taken.role == (Role::Within { low: -1.0, high: 1.0 });
     match () {
-        () if has(&["batch", "bs"]) || matches!(name.as_str(), "n" | "b") => Part::Batch,
-        () if has(&["total"]) => Part::Total,
-        () if has(&["past", "cache"]) => Part::Past,
-        () if has(&["height", "width"]) => Part::Side,
-        () if axis == 0 && rank > 1 && (name.is_empty() || name.starts_with("unk_")) => Part::Batch,
-        () if is_picture && has(&["seq", "len", "time", "frame", "tok"]) => Part::Length,
-        // Of an image whose sizes are all open the second are its channels.
-        () if is_picture && axis == 1 && !is_of_channels(1) && !is_of_channels(3) => Part::Batch,
-        () if axis > 0 && is_picture => Part::Side,
-        () if is_sound && axis > 0 => Part::Signal,
-        () if matches!(taken.role, Role::Cache { .. }) && name.is_empty() && axis == 2 => {
-            Part::Past
+        () if has(&["batch", "bs"]) || matches!(name.as_str(), "n" | "b") => DimensionKind::Batch,
+        () if has(&["total"]) => DimensionKind::Total,
+        () if has(&["past", "cache"]) => DimensionKind::Past,
+        () if has(&["height", "width"]) => DimensionKind::Side,
+        () if axis == 0 && rank > 1 && (name.is_empty() || name.starts_with("unk_")) => {
+            DimensionKind::Batch
         }
-        () => Part::Length,
+        () if is_picture && has(&["seq", "len", "time", "frame", "tok"]) => DimensionKind::Length,
+        // Of an image whose sizes are all open the second are its channels.
+        () if is_picture && axis == 1 && !is_of_channels(1) && !is_of_channels(3) => {
+            DimensionKind::Batch
+        }
+        () if axis > 0 && is_picture => DimensionKind::Side,
+        () if is_sound && axis > 0 => DimensionKind::Signal,
+        () if matches!(taken.role, Role::Cache { .. }) && name.is_empty() && axis == 2 => {
+            DimensionKind::Past
+        }
+        () => DimensionKind::Length,
     }
 }
 

@@ -17,7 +17,7 @@ use tract_onnx::prelude::*;
 use crate::cli::input::args::InputArgs;
 use crate::cli::input::cases::{self, Case};
 use crate::cli::input::declared::{Declared, Input};
-use crate::cli::input::given::{Given, NamedArrays, OtherFloats};
+use crate::cli::input::given::{GivenTensors, NamedArrays, OtherFloats};
 use crate::cli::input::sizes::fits;
 use crate::cli::tensor::Tensors;
 pub(super) use rows::of as rows;
@@ -47,9 +47,9 @@ impl Other {
     ) -> Other {
         let source = name.clone();
         let read = move |model: &Declared| {
-            let mut given = Given::nothing(model, OtherFloats::Cast);
+            let mut given = GivenTensors::nothing(model, OtherFloats::Cast);
             given.take(model, &source, read(model)?)?;
-            let Given { tensors, notes, .. } = given;
+            let GivenTensors { tensors, notes, .. } = given;
             let tensor = |(input, tensor): (&Input, Option<Tensor>)| {
                 let tensor = tensor.with_context(|| format!("there is no `{}`", input.name))?;
                 Ok(Arc::new(batched(input, tensor)?))

@@ -8,14 +8,14 @@ use tract_onnx::prelude::*;
 
 use super::{Other, samples_in};
 use crate::cli::input::declared::{Declared, Input};
-use crate::cli::input::given::Given;
+use crate::cli::input::given::GivenTensors;
 use crate::cli::message::counted;
 
 /// The samples in what is given; `None` where it is one set of inputs.
 /// Fails when arrays hold other numbers of samples, or not every input is given.
 pub(in crate::cli::input) fn of(
     model: &Declared,
-    given: &mut Given,
+    given: &mut GivenTensors,
 ) -> TractResult<Option<Vec<Other>>> {
     let found = model.inputs.iter().zip(&given.tensors);
     let mut counts = found.filter_map(|(input, tensor)| {

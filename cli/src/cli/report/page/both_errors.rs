@@ -12,15 +12,15 @@ use crate::cli::measure::number::Num;
 const PLACES: usize = 400;
 
 /// The tensors at a place, by the powers of ten of their errors.
-struct Place {
+struct PlottedPlace {
     accumulated: Option<f64>,
     local: f64,
     band: Option<f64>,
     title: String,
 }
 
-impl Place {
-    fn of(rows: &[BothErrors]) -> Option<Place> {
+impl PlottedPlace {
+    fn of(rows: &[BothErrors]) -> Option<PlottedPlace> {
         let worst = rows.iter().max_by(|x, y| x.local.0.total_cmp(&y.local.0))?;
         let most = |of: fn(&BothErrors) -> Option<Num>| {
             rows.iter().filter_map(of).map(power).max_by(f64::total_cmp)
@@ -36,7 +36,7 @@ impl Place {
             written(worst.accumulated),
             written(worst.band)
         );
-        Some(Place {
+        Some(PlottedPlace {
             accumulated: most(|row| row.accumulated),
             local: power(worst.local),
             band: most(|row| row.band.filter(|band| !band.0.is_nan())),
@@ -51,7 +51,7 @@ pub(super) fn both_errors(judgement: &Judgement, centre: Option<&str>) -> Option
     let is_value = |row: &&BothErrors| row.accumulated.is_some();
     let rows: Vec<BothErrors> = judgement.errors.iter().filter(is_value).cloned().collect();
     let size = rows.len().div_ceil(PLACES).max(1);
-    let places: Vec<Place> = rows.chunks(size).filter_map(Place::of).collect();
+    let places: Vec<PlottedPlace> = rows.chunks(size).filter_map(PlottedPlace::of).collect();
     let centre = centre.and_then(|centre| rows.iter().position(|row| row.tensor == centre));
     if places.len() < 3 {
         return None;
@@ -63,7 +63,7 @@ pub(super) fn both_errors(judgement: &Judgement, centre: Option<&str>) -> Option
     })
 }
 
-fn plot(area: &Area, places: &[Place], centre: Option<usize>) -> Result<()> {
+fn plot(area: &Area, places: &[PlottedPlace], centre: Option<usize>) -> Result<()> {
     let end = places.len() as f64;
     let mut chart = powers(area, end, "tensors in the order of computation", "∞")?;
     let all = || places.iter().enumerate().map(|(place, found)| (place as f64, found));

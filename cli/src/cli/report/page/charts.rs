@@ -16,7 +16,7 @@ use crate::cli::found::compared::ComparedTensor;
 use crate::cli::found::profile::{Point, Profile};
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::SourceRange;
-use crate::cli::measure::reach::Reach;
+use crate::cli::measure::reach::ReportedReach;
 
 /// The size in pixels. A phone shows a chart about a third as large, and its labels must still be
 /// legible.
@@ -48,7 +48,7 @@ pub(super) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// How many values have each exponent, and which of them the target holds. `None` if there is
 /// nothing to show.
-pub(crate) fn exponents(source: &SourceRange, target: Option<&Reach>) -> Option<String> {
+pub(crate) fn exponents(source: &SourceRange, target: Option<&ReportedReach>) -> Option<String> {
     let bars: Vec<Bar> = source
         .log2
         .iter()
@@ -262,7 +262,7 @@ struct Bar {
 }
 
 /// The colour for values from 2^exponent to 2^(exponent + 1): what becomes of them in the target.
-fn colour(exponent: i32, target: Option<&Reach>) -> RGBColor {
+fn colour(exponent: i32, target: Option<&ReportedReach>) -> RGBColor {
     let Some(target) = target else { return KEPT };
     let low = 2f64.powi(exponent);
     // From half of the smallest value on, values round up to it.

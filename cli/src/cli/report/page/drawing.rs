@@ -18,7 +18,7 @@ const CHARS: usize = 28;
 
 /// The drawing, in which the node to blame stands out. `None` if there is nothing to draw.
 pub(crate) fn drawing(nodes: &[Neighbour], culprit: Option<&str>) -> Option<String> {
-    let Layout { width, height, corners } = laid_out(nodes)?;
+    let GraphLayout { width, height, corners } = laid_out(nodes)?;
     let mut svg = format!(
         "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" class=\"graph\" xmlns=\"http://www.w3.org/2000/svg\">\n"
     );
@@ -67,7 +67,7 @@ pub(crate) fn drawing(nodes: &[Neighbour], culprit: Option<&str>) -> Option<Stri
 }
 
 /// Where the nodes are drawn.
-struct Layout {
+struct GraphLayout {
     width: usize,
     height: usize,
     /// The upper left corner of each.
@@ -75,7 +75,7 @@ struct Layout {
 }
 
 /// Lays the nodes out in rows by their depths; `None` of no nodes.
-fn laid_out(nodes: &[Neighbour]) -> Option<Layout> {
+fn laid_out(nodes: &[Neighbour]) -> Option<GraphLayout> {
     let mut layers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (place, node) in nodes.iter().enumerate() {
         layers.entry(node.depth).or_default().push(place);
@@ -91,7 +91,7 @@ fn laid_out(nodes: &[Neighbour]) -> Option<Layout> {
             corners.insert(*place, corner);
         }
     }
-    Some(Layout { width, height, corners })
+    Some(GraphLayout { width, height, corners })
 }
 
 /// Whether what passes is no number, far off, or fine.

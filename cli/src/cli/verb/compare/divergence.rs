@@ -13,7 +13,7 @@ use crate::cli::found::compared::{
     CastChanges, CastName, ComparedTensor, Divergence, GraphNode, PairedBy, Retargeted,
 };
 use crate::cli::measure::number::Num;
-use crate::cli::verb::compare::open::Loaded;
+use crate::cli::verb::compare::open::LoadedModel;
 use crate::cli::work::main_graph::MainGraph;
 
 /// Describes where the models part: the tensor, the node that makes it, and the worst of the casts
@@ -86,7 +86,11 @@ fn named(nodes: &[&NodeProto]) -> Vec<GraphNode> {
 /// How the casts of two models differ. A cast is known by the value that it makes, and `renamed`
 /// tells what the reference's values are called in the converted model. Where few names are shared,
 /// casts of the same types belong together in their order.
-pub(super) fn changes(a: &Loaded, b: &Loaded, renamed: &HashMap<String, String>) -> CastChanges {
+pub(super) fn changes(
+    a: &LoadedModel,
+    b: &LoadedModel,
+    renamed: &HashMap<String, String>,
+) -> CastChanges {
     let is_own = |cast: &&CastNode| matches!(cast.kind, CastKind::Cast | CastKind::Quantizer);
     // Converters rename the main graph, so only the path below it counts.
     let path = |cast: &CastNode| {
@@ -132,7 +136,7 @@ pub(super) fn changes(a: &Loaded, b: &Loaded, renamed: &HashMap<String, String>)
 
 /// Whether less than half of the smaller model's values have a name that the other one has too: it
 /// was exported anew.
-fn share_few_names(a: &Loaded, b: &Loaded) -> bool {
+fn share_few_names(a: &LoadedModel, b: &LoadedModel) -> bool {
     let (a, b) = (MainGraph::of(&a.probed.proto).made(), MainGraph::of(&b.probed.proto).made());
     let names: HashSet<&String> = b.iter().collect();
     let shared = a.iter().filter(|name| names.contains(name)).count();

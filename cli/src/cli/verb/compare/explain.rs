@@ -9,7 +9,7 @@ use super::divergence::{Growth, changes, divergence};
 use super::error_profile::profile;
 use super::inner::bodies::{had_bodies, spread};
 use super::measure::Measured;
-use super::open::{CompareRequest, Loaded, Sides};
+use super::open::{CompareRequest, LoadedModel, Sides};
 use crate::cli::found::compared::{Compared, ComparedTensor, Divergence, Divergences};
 use crate::cli::found::finding::{Code, Finding};
 use crate::cli::found::profile::Profile;
@@ -50,7 +50,7 @@ impl Compared {
     /// compared.
     fn of_models(
         &mut self,
-        (a, b): (&Loaded, &Loaded),
+        (a, b): (&LoadedModel, &LoadedModel),
         sides: &Sides,
         measured: &Measured,
         notes: &mut Vec<String>,

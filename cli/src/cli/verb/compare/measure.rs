@@ -13,7 +13,7 @@ use super::inner::Inner;
 use super::inner::bodies::spread;
 use super::inner::inside::Inside;
 use super::local::{Grounds, Local, Subject, judge};
-use super::open::{CompareRequest, Loaded, Sides};
+use super::open::{CompareRequest, LoadedModel, Sides};
 use super::pair::Paired;
 use super::runner::Runner;
 use crate::cli::found::compared::ComparedTensor;
@@ -99,7 +99,7 @@ impl Measured {
     }
 
     /// Keeps what inner tensors have shown, if somebody wants to know.
-    fn add_inner(&mut self, inner: TractResult<Inner>, [reference, converted]: [&Loaded; 2]) {
+    fn add_inner(&mut self, inner: TractResult<Inner>, [reference, converted]: [&LoadedModel; 2]) {
         match at("the inner tensors", inner) {
             Ok(mut inner) => {
                 let of_reference = spread(&reference.probed.proto);

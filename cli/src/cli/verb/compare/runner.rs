@@ -16,7 +16,7 @@ use crate::cli::message::add_once;
 use crate::cli::message::{at, one_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::local::Trace;
-use crate::cli::verb::compare::open::{Loaded, SAVED, Side, Sides, with_way_out};
+use crate::cli::verb::compare::open::{LoadedModel, SAVED, Side, Sides, with_way_out};
 use crate::cli::verb::compare::operators::{Observed, Operators};
 use crate::cli::work::watched::Watched;
 use crate::cli::work::weights::exercise::Exercise;
@@ -126,7 +126,7 @@ impl<'a> Runner<'a> {
 /// on another set.
 pub(super) fn refused(sides: &Sides) -> Option<Culprit> {
     let (a, b) = (sides.reference.model.as_ref()?, sides.converted.model.as_ref()?);
-    let run = |loaded: &Loaded, tensors| loaded.model.clone().run(tensors);
+    let run = |loaded: &LoadedModel, tensors| loaded.model.clone().run(tensors);
     let zero = |tensor: &Arc<Tensor>| {
         Some(Arc::new(Tensor::zero_dt(tensor.datum_type(), tensor.shape()).ok()?))
     };

@@ -65,7 +65,7 @@ pub(crate) struct Conversion {
     output: Option<String>,
     to: String,
     /// What takes or makes values of the type that is converted and stays as it is.
-    pub(super) kept: Vec<Kept>,
+    pub(super) kept: Vec<UnconvertedNode>,
     /// Nodes with values that were converted.
     nodes: usize,
     weights: usize,
@@ -95,7 +95,7 @@ pub(crate) struct Conversion {
 
 /// A node that stays.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct UnconvertedNode {
     pub(super) node: String,
     pub(super) op: String,
     graph: String,
@@ -343,7 +343,7 @@ impl ConvertRequest {
     /// What was converted, before it is known whether it holds. `needed` says why the nodes stay
     /// that the search has found.
     fn report(&self, converted: &Converted, needed: &HashMap<String, String>) -> Conversion {
-        let kept = converted.kept.iter().map(|kept| Kept {
+        let kept = converted.kept.iter().map(|kept| UnconvertedNode {
             node: kept.node.clone(),
             op: kept.op.clone(),
             graph: kept.graph.clone(),

@@ -47,7 +47,7 @@ use crate::cli::work::engine::Engine;
 use crate::cli::work::half::half_type;
 use crate::cli::work::model::{Loader, Model};
 use node_lists::NodeLists;
-use quantized::Given;
+use quantized::QuantizedModel;
 use quantized::scheme::Scheme;
 use reference::{CountedRuns, Reference};
 use search::{NodeList, Search};
@@ -254,7 +254,7 @@ impl Request for KeepRequest {
         }
         let mut runs = CountedRuns { loader, onnx, folder, to, sets: &sets, takes, count: 0 };
         let notes = notes(&sets, &proto);
-        if let Some(given) = scheme.and_then(|_| Given::of(&proto, folder)) {
+        if let Some(given) = scheme.and_then(|_| QuantizedModel::of(&proto, folder)) {
             return quantized::ranking(&given, runs, self.tolerance, notes);
         }
         if let Some(scheme) = scheme {

@@ -12,7 +12,7 @@ use super::case::{self, SET};
 use super::hollow::hollowed;
 use super::one::{CheckTrial, One};
 use super::part::Part;
-use super::readme::{self, Told};
+use super::readme::{self, CaseSummary};
 use super::reduced::{Reduced, ReducedCase};
 use super::shrink::shrunk;
 use super::side::{Side, named_nodes, onnx};
@@ -89,7 +89,7 @@ fn search(
 ) -> TractResult<()> {
     let finding = format!("the command {}", trial.whole.end.told());
     let runs_here = trial.onnx.is_some();
-    let told = Told {
+    let told = CaseSummary {
         models: vec![reduced.model.clone()],
         nodes: reduced.nodes,
         finding: finding.clone(),

@@ -9,7 +9,7 @@ use crate::cli::message::{counted, listed, quoted, shortened, single_line};
 use crate::cli::report::markdown::plain;
 
 /// What there is to say of a case.
-pub(super) struct Told {
+pub(super) struct CaseSummary {
     /// The models, as they were called.
     pub(super) models: Vec<String>,
     /// How many nodes the whole model has.
@@ -22,8 +22,8 @@ pub(super) struct Told {
 }
 
 /// The text of README.md.
-pub(super) fn text(told: &Told, part: &Part) -> String {
-    let Told { models, nodes, finding, how, is_pair } = told;
+pub(super) fn text(told: &CaseSummary, part: &Part) -> String {
+    let CaseSummary { models, nodes, finding, how, is_pair } = told;
     let left = named_nodes(&part.model);
     let list = listed(left.iter().map(|(node, op)| format!("{} ({op})", quoted(node))), 8);
     let list = harmless(&list);

@@ -13,7 +13,7 @@ use tract_onnx::prelude::*;
 
 use crate::cli::args::resources::Resources;
 use crate::cli::found::inputs::Inputs;
-use crate::cli::found::look::Look;
+use crate::cli::found::look::InputLook;
 use crate::cli::found::status::Status;
 use crate::cli::input::args::InputArgs;
 use crate::cli::input::cases::{Case, model_file, sets_in};
@@ -185,7 +185,7 @@ impl Request for RunRequest {
             .map(|folder| MadeFolders::of(folder).with_context(|| folder.display().to_string()));
         let _made = made.transpose()?;
         let model = loader.open(&self.model)?;
-        let mut look = Look::default();
+        let mut look = InputLook::default();
         let (tensors, random, mut notes) = match &self.case {
             Some(case) => {
                 let (tensors, notes) = sets::of_case(&model.takes, case)?;

@@ -17,7 +17,7 @@ use tract_onnx_cast::{CastOnnx, ElementType, Family, tensor_proto};
 
 use crate::cli::found::weights::ComparedWeight;
 use crate::cli::measure::alike::Alike;
-use crate::cli::measure::change::Change;
+use crate::cli::measure::change::WeightChange;
 use crate::cli::measure::elements::Elements;
 use crate::cli::message::at;
 use crate::cli::tensor::NamedTensor;
@@ -36,7 +36,7 @@ pub(crate) struct Holder<'a> {
 /// A weight that is more than rounded, before it is judged.
 pub(crate) struct ChangedWeight {
     pub(crate) fact: ComparedWeight,
-    pub(crate) change: Change,
+    pub(crate) change: WeightChange,
     /// What became of all values alike.
     pub(super) alike: Option<Alike>,
 }

@@ -6,7 +6,7 @@ use onnx_cast_graph::{NodeView, free_names, int, subgraphs};
 use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx_cast::audit::Numbers;
 
-use crate::cli::found::coverage::{Part, Unexercised};
+use crate::cli::found::coverage::{Unexercised, UnexercisedKind};
 use crate::cli::measure::value::coordinates;
 use crate::cli::message::listed;
 use crate::cli::tensor::NamedTensor;
@@ -164,7 +164,7 @@ impl Exercise {
             let Some((read, rows)) = by_table.get(name) else { continue };
             if read.len() < *rows {
                 found.push(Unexercised {
-                    kind: Part::Rows,
+                    kind: UnexercisedKind::Rows,
                     name: name.into(),
                     seen: read.len() as u64,
                     total: Some(*rows as u64),
@@ -180,7 +180,7 @@ impl Exercise {
         for branch in self.branches.iter().filter(|branch| branch.ran == Some(false)) {
             let which = if branch.is_then { "then_branch" } else { "else_branch" };
             found.push(Unexercised {
-                kind: Part::Branch,
+                kind: UnexercisedKind::Branch,
                 name: branch.node.clone(),
                 seen: 0,
                 total: None,

@@ -17,7 +17,7 @@ use tract_onnx::prelude::*;
 
 use crate::cli::found::weights::{ComparedWeight, ComparedWeights};
 use crate::cli::measure::alike::alike;
-use crate::cli::measure::change::Change;
+use crate::cli::measure::change::WeightChange;
 use crate::cli::measure::number::Num;
 use crate::cli::message::{at, one_line};
 use crate::cli::progress::{Progress, Unit};
@@ -265,12 +265,12 @@ impl Weights {
         let (stored, name) = (b.stored.or(a.stored), format!("weight `{}`", a.name));
         let as_stored = x.untransposed().zip(y.untransposed());
         let mut change = match &as_stored {
-            Some((x, y)) => at(&name, Change::between(x, y, stored))?,
-            None => at(&name, Change::between(&x, &y, stored))?,
+            Some((x, y)) => at(&name, WeightChange::between(x, y, stored))?,
+            None => at(&name, WeightChange::between(&x, &y, stored))?,
         };
         if as_stored.is_some() && change.is_odd() {
             // Where values differ is told by the places that they have behind the transpose.
-            change = at(&name, Change::between(&x, &y, stored))?;
+            change = at(&name, WeightChange::between(&x, &y, stored))?;
         }
         self.progress.iter_mut().for_each(|progress| progress.add(a.bytes()));
         if !change.is_odd() {

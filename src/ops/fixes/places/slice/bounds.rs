@@ -47,13 +47,13 @@ pub(super) fn bounds(dim: &TDim, start: &TDim, end: &TDim, step: i64, is_exact: 
         return Bounds { low: place(low), high: place(high), step: limited(step) };
     }
     let (low, high) = if step > 0 {
-        (Place::of(start, dim, 0), Place::of(end, dim, 0))
+        (AxisPlace::of(start, dim, 0), AxisPlace::of(end, dim, 0))
     } else {
         // The first place is the one after the end. Backwards, a start before the axis is its first place (ONNX, Slice-13).
-        (Place::of(end, dim, 1), Place::of(start, dim, 1).at_least_one(dim))
+        (AxisPlace::of(end, dim, 1), AxisPlace::of(start, dim, 1).at_least_one(dim))
     };
     if is_exact || dim.as_i64().is_some_and(|dim| dim <= 1) {
-        let clamped = |place: Place| {
+        let clamped = |place: AxisPlace| {
             let within = TDim::Min(vec![place.within(dim, 1), dim.clone()]);
             TDim::Max(vec![within, TDim::Val(0)]).simplify()
         };
@@ -67,7 +67,7 @@ pub(super) fn bounds(dim: &TDim, start: &TDim, end: &TDim, step: i64, is_exact: 
 }
 
 /// A place between the elements of an axis whose size is a symbol.
-enum Place {
+enum AxisPlace {
     /// So many elements from the beginning.
     FromBegin(i64),
     /// So many elements from the end.
@@ -75,37 +75,37 @@ enum Place {
     Other(TDim),
 }
 
-impl Place {
+impl AxisPlace {
     /// The place of a bound on an axis of `dim` elements, or the one `after` elements further on.
-    fn of(bound: &TDim, dim: &TDim, after: i64) -> Place {
+    fn of(bound: &TDim, dim: &TDim, after: i64) -> AxisPlace {
         match bound.as_i64() {
-            Some(LARGE..) => Place::FromEnd(0),
-            Some(..=LEAST) => Place::FromBegin(0),
-            Some(bound @ ..0) => Place::FromEnd(-bound - after),
-            Some(bound) => Place::FromBegin(bound + after),
-            None if is_from_end(bound) => Place::Other(bound.clone() + dim + after),
-            None => Place::Other(bound.clone() + after),
+            Some(LARGE..) => AxisPlace::FromEnd(0),
+            Some(..=LEAST) => AxisPlace::FromBegin(0),
+            Some(bound @ ..0) => AxisPlace::FromEnd(-bound - after),
+            Some(bound) => AxisPlace::FromBegin(bound + after),
+            None if is_from_end(bound) => AxisPlace::Other(bound.clone() + dim + after),
+            None => AxisPlace::Other(bound.clone() + after),
         }
     }
 
     /// One element on at least, of an axis that has some.
-    fn at_least_one(self, dim: &TDim) -> Place {
+    fn at_least_one(self, dim: &TDim) -> AxisPlace {
         match self {
-            Place::FromBegin(0) => Place::FromBegin(1),
-            Place::FromEnd(place @ 1..) => {
-                Place::Other(TDim::Max(vec![dim.clone() - place, TDim::Val(1)]))
+            AxisPlace::FromBegin(0) => AxisPlace::FromBegin(1),
+            AxisPlace::FromEnd(place @ 1..) => {
+                AxisPlace::Other(TDim::Max(vec![dim.clone() - place, TDim::Val(1)]))
             }
             place => place,
         }
     }
 
     /// Whether there is nothing from this place on to before another.
-    fn is_behind(&self, end: &Place) -> bool {
+    fn is_behind(&self, end: &AxisPlace) -> bool {
         match (self, end) {
-            (Place::FromEnd(0), _) | (_, Place::FromBegin(0)) => true,
-            (Place::FromBegin(begin), Place::FromBegin(end)) => begin >= end,
-            (Place::FromEnd(begin), Place::FromEnd(end)) => begin <= end,
-            (Place::Other(begin), Place::Other(end)) => {
+            (AxisPlace::FromEnd(0), _) | (_, AxisPlace::FromBegin(0)) => true,
+            (AxisPlace::FromBegin(begin), AxisPlace::FromBegin(end)) => begin >= end,
+            (AxisPlace::FromEnd(begin), AxisPlace::FromEnd(end)) => begin <= end,
+            (AxisPlace::Other(begin), AxisPlace::Other(end)) => {
                 (end.clone() - begin).as_i64().is_some_and(|len| len <= 0)
             }
             _ => false,
@@ -115,15 +115,15 @@ impl Place {
     /// As a dimension, which the axis does not bound where the place is nearer than `far`.
     fn within(&self, dim: &TDim, far: i64) -> TDim {
         match self {
-            Place::FromBegin(place) if *place >= far => {
+            AxisPlace::FromBegin(place) if *place >= far => {
                 TDim::Min(vec![dim.clone(), place.to_dim()])
             }
-            Place::FromBegin(place) => place.to_dim(),
-            Place::FromEnd(place) if *place >= far => {
+            AxisPlace::FromBegin(place) => place.to_dim(),
+            AxisPlace::FromEnd(place) if *place >= far => {
                 TDim::Max(vec![dim.clone() - *place, TDim::Val(0)])
             }
-            Place::FromEnd(place) => dim.clone() - *place,
-            Place::Other(place) => place.clone(),
+            AxisPlace::FromEnd(place) => dim.clone() - *place,
+            AxisPlace::Other(place) => place.clone(),
         }
     }
 }

@@ -85,7 +85,7 @@ impl Slices {
 }
 
 /// Starts, ends, axes and steps, as far as they are known.
-type Given = (Option<Vec<TDim>>, Option<Vec<TDim>>, Option<Vec<i64>>, Option<Vec<i64>>);
+type SliceOperands = (Option<Vec<TDim>>, Option<Vec<TDim>>, Option<Vec<i64>>, Option<Vec<i64>>);
 
 impl Slice {
     fn error(&self, problem: impl Into<String>) -> TractError {
@@ -121,7 +121,7 @@ impl Slice {
     }
 
     /// What is known of starts, ends, axes and steps; nothing where the axes are data.
-    fn given(&self, inputs: &[Option<Arc<Tensor>>]) -> TractResult<Option<Given>> {
+    fn given(&self, inputs: &[Option<Arc<Tensor>>]) -> TractResult<Option<SliceOperands>> {
         let known = |slot: usize| inputs.get(slot).and_then(|input| input.as_deref());
         let numbers = |tensor: &Tensor, what: &str| -> TractResult<Vec<i64>> {
             let number = |dim: &TDim| {

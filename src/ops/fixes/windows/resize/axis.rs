@@ -2,7 +2,7 @@
 
 use tract_onnx::tract_core::internal::*;
 
-use super::plan::Plan;
+use super::plan::ResizePlan;
 use crate::ops::fixes::recurrent::Real;
 
 /// Room for so many elements.
@@ -20,7 +20,7 @@ pub(super) fn weighted<T: Real>(
     data: &[T],
     before: usize,
     inner: usize,
-    plan: &Plan,
+    plan: &ResizePlan,
     extrapolated: T,
 ) -> TractResult<Vec<T>> {
     let (places, weights) = (plan.places.chunks(plan.taps), plan.weights.chunks(plan.taps));
@@ -66,7 +66,7 @@ pub(super) fn taken(
     data: &[u8],
     before: usize,
     inner: usize,
-    plan: &Plan,
+    plan: &ResizePlan,
     extrapolated: &[u8],
 ) -> TractResult<Vec<u8>> {
     let size = extrapolated.len();
@@ -97,7 +97,7 @@ pub(super) fn taken(
 fn taken_singly<const N: usize>(
     data: &[u8],
     before: usize,
-    plan: &Plan,
+    plan: &ResizePlan,
     extrapolated: &[u8],
 ) -> TractResult<Vec<u8>> {
     let (data, _) = data.as_chunks::<N>();

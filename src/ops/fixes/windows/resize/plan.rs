@@ -96,7 +96,7 @@ pub(super) struct Rule {
 
 /// For each element of a resized axis so many places, and a weight for each.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct ResizePlan {
     pub(super) taps: usize,
     pub(super) places: Vec<usize>,
     pub(super) weights: Vec<f64>,
@@ -165,7 +165,7 @@ impl Rule {
         }
     }
 
-    pub(super) fn plan(&self, axis: &Axis, is_single: bool) -> TractResult<Plan> {
+    pub(super) fn plan(&self, axis: &Axis, is_single: bool) -> TractResult<ResizePlan> {
         let taps = self.taps(axis.scale);
         let (mut places, mut weights, mut outside) = (vec![], vec![], vec![]);
         let count = taps.checked_mul(axis.after).context("too many elements")?;
@@ -199,7 +199,7 @@ impl Rule {
                 own.iter_mut().for_each(|weight| *weight /= sum);
             }
         }
-        Ok(Plan { taps, places, weights, outside })
+        Ok(ResizePlan { taps, places, weights, outside })
     }
 }
 

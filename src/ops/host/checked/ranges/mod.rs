@@ -11,18 +11,18 @@ use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, NodeProto};
 use tract_onnx::prelude::*;
 
-use super::known::Known;
+use super::known::KnownOperands;
 use super::{fitting, stretched};
 use crate::error::Error;
 use crate::onnx::node::{from_front, node_name};
 use crate::onnx::operators::attributes;
 use crate::ops::host::at_opset::imported;
 use crate::ops::host::hook::refused;
-use table::{Given, MOST, Must, RANGES};
+use table::{MOST, Must, NumberSource, RANGES};
 
 /// Checks the numbers of a node that is of an opset.
 /// Fails when one is not what the operator takes, as far as is known.
-pub(crate) fn check(node: &NodeProto, opset: i64, known: &dyn Known) -> Result<(), Error> {
+pub(crate) fn check(node: &NodeProto, opset: i64, known: &dyn KnownOperands) -> Result<(), Error> {
     let error = |problem: String| {
         let problem = format!("{problem}, the model imports {}", imported(node, opset));
         refused(&node_name(node), &node.op_type, problem)
@@ -31,11 +31,11 @@ pub(crate) fn check(node: &NodeProto, opset: i64, known: &dyn Known) -> Result<(
     let row = RANGES.iter().find(|(operator, _)| *operator == node.op_type);
     for (given, must) in row.map_or(&[][..], |(_, row)| row) {
         let name = match given {
-            Given::Attribute(name) => format!("attribute `{name}`"),
-            Given::Input(_, name) => format!("input {name}"),
+            NumberSource::Attribute(name) => format!("attribute `{name}`"),
+            NumberSource::Input(_, name) => format!("input {name}"),
         };
         let error = |problem: String| error(format!("has {name} {problem}"));
-        if let (Must::Positive, Given::Input(place, _)) = (must, given) {
+        if let (Must::Positive, NumberSource::Input(place, _)) = (must, given) {
             check_scales(known.constant(*place)).map_err(error)?;
         } else if let Some(numbers) = numbers(node, opset, *given, known) {
             must.check(&numbers, node, known).map_err(error)?;
@@ -45,9 +45,14 @@ pub(crate) fn check(node: &NodeProto, opset: i64, known: &dyn Known) -> Result<(
 }
 
 /// What a node gives, or what the operator takes without.
-fn numbers(node: &NodeProto, opset: i64, given: Given, known: &dyn Known) -> Option<Vec<i64>> {
+fn numbers(
+    node: &NodeProto,
+    opset: i64,
+    given: NumberSource,
+    known: &dyn KnownOperands,
+) -> Option<Vec<i64>> {
     match given {
-        Given::Attribute(name) => match attribute(node, name) {
+        NumberSource::Attribute(name) => match attribute(node, name) {
             Some(given) if given.ints.is_empty() && given.r#type == INT => Some(vec![given.i]),
             Some(given) => Some(given.ints.clone()),
             None => {
@@ -56,7 +61,7 @@ fn numbers(node: &NodeProto, opset: i64, given: Given, known: &dyn Known) -> Opt
                 Some(vec![default])
             }
         },
-        Given::Input(place, _) => {
+        NumberSource::Input(place, _) => {
             node.input.get(place).filter(|input| !input.is_empty())?;
             let constant = known.constant(place)?;
             let numbers = constant.cast_to::<i64>().ok()?;
@@ -103,7 +108,12 @@ impl Bounds {
 }
 
 impl Must {
-    fn check(self, numbers: &[i64], node: &NodeProto, known: &dyn Known) -> Result<(), String> {
+    fn check(
+        self,
+        numbers: &[i64],
+        node: &NodeProto,
+        known: &dyn KnownOperands,
+    ) -> Result<(), String> {
         let Some(bounds) = self.bounds(numbers, node, known) else { return Ok(()) };
         let Bounds { each, distinct, of } = bounds;
         if each.len() != numbers.len() {
@@ -132,7 +142,12 @@ impl Must {
         Ok(())
     }
 
-    fn bounds(self, numbers: &[i64], node: &NodeProto, known: &dyn Known) -> Option<Bounds> {
+    fn bounds(
+        self,
+        numbers: &[i64],
+        node: &NodeProto,
+        known: &dyn KnownOperands,
+    ) -> Option<Bounds> {
         let rank = |place: usize| known.shape(place).map(|shape| shape.len() as i64);
         Some(match self {
             Must::Axis => Bounds::of_rank(numbers, rank(0)?),
@@ -193,7 +208,7 @@ impl Must {
 }
 
 /// The bounds of paddings. What is cut off must be there.
-fn padded(numbers: &[i64], node: &NodeProto, known: &dyn Known) -> Option<Bounds> {
+fn padded(numbers: &[i64], node: &NodeProto, known: &dyn KnownOperands) -> Option<Bounds> {
     let has_axes = node.input.get(3).is_some_and(|axes| !axes.is_empty());
     let shape = known.shape(0).filter(|_| !has_axes);
     let sides = match &shape {
@@ -206,7 +221,12 @@ fn padded(numbers: &[i64], node: &NodeProto, known: &dyn Known) -> Option<Bounds
 }
 
 /// The bounds of the axes, or directions, along which a `Scan` goes through its last inputs, or makes its last outputs.
-fn scanned(node: &NodeProto, outputs: bool, axes: bool, known: &dyn Known) -> Option<Bounds> {
+fn scanned(
+    node: &NodeProto,
+    outputs: bool,
+    axes: bool,
+    known: &dyn KnownOperands,
+) -> Option<Bounds> {
     let inputs = usize::try_from(attribute(node, "num_scan_inputs")?.i).ok()?;
     let states = node.input.len().checked_sub(inputs)?;
     let (first, end) = if outputs {

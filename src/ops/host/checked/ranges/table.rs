@@ -2,7 +2,7 @@
 
 /// Where a node gives numbers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Given {
+pub(crate) enum NumberSource {
     Attribute(&'static str),
     /// An input by its place, if it is a constant, and its name in the specification.
     Input(usize, &'static str),
@@ -40,7 +40,7 @@ pub(crate) enum Must {
 }
 
 /// What an operator takes.
-pub(crate) type Row = (&'static str, &'static [(Given, Must)]);
+pub(crate) type OperatorRanges = (&'static str, &'static [(NumberSource, Must)]);
 
 /// No dimension of a tensor is larger, so no window is, nor a step that matters; a product of two is a number still.
 pub(super) const MOST: i64 = 1 << 31;
@@ -48,22 +48,22 @@ pub(super) const MOST: i64 = 1 << 31;
 const COUNT: Must = Must::Within(1, MOST);
 const SIZE: Must = Must::Within(0, i64::MAX);
 
-const fn of(name: &'static str, must: Must) -> (Given, Must) {
-    (Given::Attribute(name), must)
+const fn of(name: &'static str, must: Must) -> (NumberSource, Must) {
+    (NumberSource::Attribute(name), must)
 }
 
-const fn input(place: usize, name: &'static str, must: Must) -> (Given, Must) {
-    (Given::Input(place, name), must)
+const fn input(place: usize, name: &'static str, must: Must) -> (NumberSource, Must) {
+    (NumberSource::Input(place, name), must)
 }
 
-const AXIS: &[(Given, Must)] = &[of("axis", Must::Axis)];
-const REDUCED: &[(Given, Must)] = &[of("axes", Must::Axis), input(1, "axes", Must::Axis)];
-const LENGTH: &[(Given, Must)] = &[input(0, "size", Must::Within(1, MOST))];
+const AXIS: &[(NumberSource, Must)] = &[of("axis", Must::Axis)];
+const REDUCED: &[(NumberSource, Must)] = &[of("axes", Must::Axis), input(1, "axes", Must::Axis)];
+const LENGTH: &[(NumberSource, Must)] = &[input(0, "size", Must::Within(1, MOST))];
 const STEPS: Must = Must::Spatial { times: 1, least: 1 };
-const PADS: (Given, Must) = of("pads", Must::Spatial { times: 2, least: 0 });
-const POOL: &[(Given, Must)] =
+const PADS: (NumberSource, Must) = of("pads", Must::Spatial { times: 2, least: 0 });
+const POOL: &[(NumberSource, Must)] =
     &[of("kernel_shape", STEPS), of("strides", STEPS), of("dilations", STEPS), PADS];
-const CONVOLUTION: &[(Given, Must)] = &[
+const CONVOLUTION: &[(NumberSource, Must)] = &[
     of("kernel_shape", STEPS),
     of("strides", STEPS),
     of("dilations", STEPS),
@@ -72,15 +72,15 @@ const CONVOLUTION: &[(Given, Must)] = &[
     of("output_padding", Must::Spatial { times: 1, least: 0 }),
     of("output_shape", Must::Spatial { times: 1, least: 0 }),
 ];
-const HEADS: &[(Given, Must)] = &[
+const HEADS: &[(NumberSource, Must)] = &[
     of("kv_num_heads", COUNT),
     of("num_heads", Must::Within(0, MOST)),
     of("q_num_heads", COUNT),
     of("rotary_embedding_dim", Must::Within(0, MOST)),
 ];
-const LAYER: &[(Given, Must)] = &[of("hidden_size", COUNT)];
+const LAYER: &[(NumberSource, Must)] = &[of("hidden_size", COUNT)];
 
-pub(crate) const RANGES: &[Row] = &[
+pub(crate) const RANGES: &[OperatorRanges] = &[
     ("ArgMax", AXIS),
     ("ArgMin", AXIS),
     ("Attention", HEADS),

@@ -59,7 +59,7 @@ fn scanned() -> AttributeProto {
 }
 
 /// A node with these numbers, which is given nothing else that it may have.
-fn of(operator: &str, given: Given, must: Must, numbers: &[i64]) -> ModelProto {
+fn of(operator: &str, given: NumberSource, must: Must, numbers: &[i64]) -> ModelProto {
     let mut node = NodeProto { op_type: operator.into(), name: "n".into(), ..NodeProto::default() };
     let mut graph = GraphProto::default();
     if operator.ends_with("Pool") && named(given) != "attribute `kernel_shape`" {
@@ -67,11 +67,13 @@ fn of(operator: &str, given: Given, must: Must, numbers: &[i64]) -> ModelProto {
     }
     let mut inputs = if operator == "Pad" { 2 } else { 4 };
     match (given, numbers) {
-        (Given::Attribute(name), [number]) if !is_list(name) => {
+        (NumberSource::Attribute(name), [number]) if !is_list(name) => {
             node.attribute.push(int_attribute(name, *number));
         }
-        (Given::Attribute(name), _) => node.attribute.push(ints_attribute(name, numbers.to_vec())),
-        (Given::Input(place, _), _) => {
+        (NumberSource::Attribute(name), _) => {
+            node.attribute.push(ints_attribute(name, numbers.to_vec()))
+        }
+        (NumberSource::Input(place, _), _) => {
             inputs = inputs.max(place + 1);
             let dims = vec![numbers.len() as i64];
             let mut tensor = TensorProto { name: format!("a{place}"), dims, ..Default::default() };
@@ -137,7 +139,7 @@ fn loaded(model: &ModelProto) -> TractResult<TypedModel> {
 /// Every number of every row: what is beyond it is refused before tract's rules see it, and what is within is not on its account.
 #[test]
 fn what_is_beyond_a_row_is_refused() {
-    let said = |operator: &str, given: Given, message: &str| {
+    let said = |operator: &str, given: NumberSource, message: &str| {
         let of = format!("node `n` ({operator}): has {}", named(given));
         message.contains(&of) && message.contains(&format!("the model imports {OPSET}"))
     };
@@ -168,7 +170,7 @@ fn what_is_beyond_a_row_is_refused() {
 #[test]
 fn what_is_not_given_must_fit_too() {
     struct Scalar;
-    impl Known for Scalar {
+    impl KnownOperands for Scalar {
         fn shape(&self, _: usize) -> Option<TVec<Option<i64>>> {
             Some(tvec!())
         }
@@ -204,7 +206,7 @@ fn an_equation_is_of_letters_that_inputs_have() {
         ("ijklm...,ijl->l", Some("`ijklm...` stands for an input of rank 3")),
         ("ijk,ij....->k", Some("`.` names no axis")),
     ] {
-        let mut model = of("Einsum", Given::Attribute("equation"), Must::Axes, &[]);
+        let mut model = of("Einsum", NumberSource::Attribute("equation"), Must::Axes, &[]);
         let graph = model.graph.as_mut().expect("a graph");
         graph.node[0].input.truncate(2);
         let (name, r#type) = ("equation".into(), AttributeType::String as i32);
@@ -220,9 +222,9 @@ fn an_equation_is_of_letters_that_inputs_have() {
     }
 }
 
-fn named(given: Given) -> String {
+fn named(given: NumberSource) -> String {
     match given {
-        Given::Attribute(name) => format!("attribute `{name}`"),
-        Given::Input(_, name) => format!("input {name}"),
+        NumberSource::Attribute(name) => format!("attribute `{name}`"),
+        NumberSource::Input(_, name) => format!("input {name}"),
     }
 }

@@ -51,7 +51,7 @@ impl<'a> Functions<'a> {
 
 /// What was found on the way from an input.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct InputEvidence {
     /// What speaks for what the input is.
     pub(super) evidence: Vec<Evidence>,
     /// Numbers at which what takes it does something else.
@@ -60,11 +60,11 @@ pub(super) struct Found {
 }
 
 /// What speaks for what an input is, and the outputs that it reaches.
-pub(super) fn evidence(graph: &Graph, functions: &Functions, followed: Followed) -> Found {
+pub(super) fn evidence(graph: &Graph, functions: &Functions, followed: Followed) -> InputEvidence {
     let input = followed.input;
     let inputs = graph.body(graph.main()).inputs().iter();
     let Some(value) = inputs.copied().find(|value| *graph.value(*value).name == *input.name) else {
-        return Found::default();
+        return InputEvidence::default();
     };
     let mut walk = Walk {
         followed,
@@ -87,7 +87,7 @@ pub(super) fn evidence(graph: &Graph, functions: &Functions, followed: Followed)
         let why = "nothing but casts and whole numbers' arithmetic takes it".into();
         evidence.push(Evidence { weight: 15, role: Role::WholeType, why });
     }
-    Found { evidence, levels: walk.levels, reached: reached.collect() }
+    InputEvidence { evidence, levels: walk.levels, reached: reached.collect() }
 }
 
 /// A walk from one input.

@@ -68,7 +68,7 @@ pub(crate) enum Bound {
 
 /// A role, and where it shows.
 #[derive(Debug, Clone)]
-pub(crate) struct Taken {
+pub(crate) struct InputRole {
     pub(crate) role: Role,
     /// Empty for [`Role::Plain`].
     pub(crate) why: String,
@@ -77,9 +77,9 @@ pub(crate) struct Taken {
     pub(crate) levels: Vec<f64>,
 }
 
-impl Taken {
-    pub(crate) fn plain() -> Taken {
-        Taken { role: Role::Plain, why: String::new(), levels: vec![] }
+impl InputRole {
+    pub(crate) fn plain() -> InputRole {
+        InputRole { role: Role::Plain, why: String::new(), levels: vec![] }
     }
 
     /// The role in words.
@@ -117,21 +117,21 @@ type Asked = (u8, Role, String);
 
 /// What each input of a model is taken for, in their order; with `is_calibrated` by what its quantisers hold as well, where
 /// nothing else tells.
-pub(crate) fn of(proto: &ModelProto, takes: &Declared, is_calibrated: bool) -> Vec<Taken> {
-    let plain = || takes.inputs.iter().map(|_| Taken::plain()).collect();
+pub(crate) fn of(proto: &ModelProto, takes: &Declared, is_calibrated: bool) -> Vec<InputRole> {
+    let plain = || takes.inputs.iter().map(|_| InputRole::plain()).collect();
     let step = |node: &str, part: &str| format!("{node}.{part}");
     let Some((graph, _)) = onnx_cast_graph::Graph::import(outline(proto), &step) else {
         return plain();
     };
     let functions = follow::Functions::of(&graph);
-    let mut taken: Vec<Taken> = vec![];
+    let mut taken: Vec<InputRole> = vec![];
     for input in &takes.inputs {
         let followed = Followed { input, takes, is_calibrated };
-        let follow::Found { mut evidence, levels, reached } =
+        let follow::InputEvidence { mut evidence, levels, reached } =
             follow::evidence(&graph, &functions, followed);
         evidence.extend(names::evidence(input));
         evidence.extend(caches::evidence(&graph, input, takes, &reached));
-        taken.push(Taken { levels: levels::in_order(&levels), ..weightiest(evidence) });
+        taken.push(InputRole { levels: levels::in_order(&levels), ..weightiest(evidence) });
     }
     taken
 }
@@ -156,7 +156,7 @@ pub(crate) fn has_shares(proto: &ModelProto) -> bool {
 /// The weight of evidence of a table.
 const TABLE: u8 = 90;
 
-fn weightiest(evidence: Vec<Evidence>) -> Taken {
+fn weightiest(evidence: Vec<Evidence>) -> InputRole {
     let bounds = evidence.iter().filter_map(|evidence| match evidence.role {
         Role::Index { below, .. } => Some((evidence.weight, below)),
         _ => None,
@@ -169,7 +169,7 @@ fn weightiest(evidence: Vec<Evidence>) -> Taken {
     });
     let smallest = fixed.min();
     let best = evidence.into_iter().rev().max_by_key(|evidence| evidence.weight);
-    let Some(Evidence { mut role, why, .. }) = best else { return Taken::plain() };
+    let Some(Evidence { mut role, why, .. }) = best else { return InputRole::plain() };
     // A name tells positions from other indices, the nodes how many there are.
     if let (Role::Position { below }, Some(rows)) = (&mut role, table) {
         *below = rows;
@@ -177,7 +177,7 @@ fn weightiest(evidence: Vec<Evidence>) -> Taken {
     if let (Role::Index { below: Bound::Fixed(below), .. }, Some(rows)) = (&mut role, smallest) {
         *below = rows.min(*below);
     }
-    Taken { role, why, levels: vec![] }
+    InputRole { role, why, levels: vec![] }
 }
 
 /// Tensors of at most so many bytes are kept: what an operator takes for scalars and axes.

@@ -11,8 +11,8 @@ use crate::cli::found::weights::ComparedWeight;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::one_line;
 use crate::cli::tensor::NamedTensor;
-use crate::cli::verb::compare::local::{Local, Look, Subject, Traces, of_saved};
-use crate::cli::verb::compare::open::{CompareRequest, Loaded, Sides};
+use crate::cli::verb::compare::local::{Local, LocalComparison, Subject, Traces, of_saved};
+use crate::cli::verb::compare::open::{CompareRequest, LoadedModel, Sides};
 use crate::cli::verb::compare::runner::Runner;
 
 /// How many bytes of tensors are held until it is known whether somebody wants to know how far they
@@ -22,7 +22,7 @@ const HELD: usize = 256 << 20;
 /// What has been found inside so far.
 pub(in crate::cli::verb::compare) struct Inside<'a> {
     subject: &'a Subject<'a>,
-    models: Option<(&'a Loaded, &'a Loaded)>,
+    models: Option<(&'a LoadedModel, &'a LoadedModel)>,
     is_all_wanted: bool,
     is_judged: bool,
     tolerance: Tolerance,
@@ -32,7 +32,7 @@ pub(in crate::cli::verb::compare) struct Inside<'a> {
     held: usize,
     inner: Option<InnerTensors<'a>>,
     /// `None` as long as no output has differed.
-    look: Option<Look<'a>>,
+    look: Option<LocalComparison<'a>>,
     /// Why it could not be looked inside.
     problem: Option<String>,
 }
@@ -112,7 +112,7 @@ impl<'a> Inside<'a> {
         if self.has_differed && self.is_judged {
             let look = match self.look.take() {
                 Some(look) => look,
-                None => Look::of(self.subject, models)?,
+                None => LocalComparison::of(self.subject, models)?,
             };
             self.look.insert(look).add(place, traces)?;
         }

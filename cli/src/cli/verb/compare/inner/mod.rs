@@ -19,7 +19,7 @@ use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::inner::bodies::spread;
 use crate::cli::verb::compare::local::{Trace, Traces};
 use crate::cli::verb::compare::matching::{How, Pair, Seen, pairs};
-use crate::cli::verb::compare::open::Loaded;
+use crate::cli::verb::compare::open::LoadedModel;
 use crate::cli::work::main_graph::MainGraph;
 
 /// Tensors inside two models.
@@ -45,7 +45,7 @@ struct InnerTensors<'a> {
 
 impl<'a> InnerTensors<'a> {
     fn of(
-        (a, b): (&'a Loaded, &'a Loaded),
+        (a, b): (&'a LoadedModel, &'a LoadedModel),
         weights: &'a HashMap<String, String>,
         tolerance: Tolerance,
     ) -> InnerTensors<'a> {

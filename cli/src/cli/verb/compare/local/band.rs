@@ -20,7 +20,7 @@ use crate::cli::found::verdict::BothErrors;
 use crate::cli::measure::change::STANDS_FOR_INFINITY;
 use crate::cli::measure::number::Num;
 use crate::cli::process::worker::STACK_BYTES;
-use crate::cli::work::engine::Told;
+use crate::cli::work::engine::ProgressObserver;
 
 /// A conversion whose results are moved at random, and how far its values go from `exact`.
 struct Perturbed<'a> {
@@ -211,7 +211,7 @@ impl Samples<'_> {
         let rng = StdRng::seed_from_u64(seed);
         let mut perturbed = Perturbed { exact: self.exact, rng, noise: HashMap::new() };
         let what = format!("rounding at random, {seed} of {}", self.count);
-        let mut told = Told::of(&mut perturbed, &what, self.exact.nodes.len());
+        let mut told = ProgressObserver::of(&mut perturbed, &what, self.exact.nodes.len());
         self.model.run_observed(self.inputs.clone(), &mut told).ok()?;
         Some(perturbed.noise)
     }

@@ -12,13 +12,13 @@ use super::numbers::{
     BLOCK, cast, is_computed_in, largest, numbers, numbers_in, rounding, smallest, tensor, wide,
 };
 use crate::cli::input::sets::Provenance;
-use crate::cli::verb::compare::open::{Loaded, Sides};
+use crate::cli::verb::compare::open::{LoadedModel, Sides};
 
 /// The reference's inputs under the names that the conversion has for them, where it is given
 /// their roundings.
 pub(super) fn inputs_of(
-    a: &Loaded,
-    b: &Loaded,
+    a: &LoadedModel,
+    b: &LoadedModel,
     (given_a, given_b): (&[Arc<Tensor>], &[Arc<Tensor>]),
 ) -> HashMap<String, SharedTensor> {
     let of_a: Vec<(&str, SharedTensor)> = a

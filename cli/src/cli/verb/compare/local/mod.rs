@@ -37,13 +37,13 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 use tract_onnx_cast::{ElementType, OnnxTensor};
 
-use super::open::{CompareRequest, Loaded, Sides};
+use super::open::{CompareRequest, LoadedModel, Sides};
 use crate::cli::found::verdict::{BothErrors, Culprit};
 use crate::cli::found::weights::ComparedWeight;
 use crate::cli::input::sets::Provenance;
 use crate::cli::message::single_line;
 use crate::cli::progress;
-use crate::cli::work::engine::Told;
+use crate::cli::work::engine::ProgressObserver;
 use crate::cli::work::weights as compared;
 use band::{Band, Samples};
 use exact_inputs::{inputs_of, other_inputs};
@@ -120,9 +120,9 @@ pub(super) struct Local {
 const LOOKING: &str = "looking for where errors arise";
 
 /// Two models that are looked into, a set at a time.
-pub(super) struct Look<'a> {
+pub(super) struct LocalComparison<'a> {
     subject: &'a Subject<'a>,
-    sides: (&'a Loaded, &'a Loaded),
+    sides: (&'a LoadedModel, &'a LoadedModel),
     /// The conversion.
     model: Interpreter,
     /// The reference, where it has products of codes: what the model itself has shown is then not what
@@ -144,17 +144,26 @@ struct First<'a> {
     band: Option<Band>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> LocalComparison<'a> {
     pub(super) fn of(
         subject: &'a Subject<'a>,
-        sides: (&'a Loaded, &'a Loaded),
-    ) -> TractResult<Look<'a>> {
+        sides: (&'a LoadedModel, &'a LoadedModel),
+    ) -> TractResult<LocalComparison<'a>> {
         progress::tell(LOOKING);
         let (of_a, is_a_spelt) = sides.0.spelt_out(None)?;
         let (model, is_spelt) = sides.1.spelt_out(Some(&sides.0.probed.proto))?;
         let reference = is_a_spelt.then_some(of_a);
         let (local, sites) = (Local::default(), Sites::default());
-        Ok(Look { subject, sides, model, reference, is_spelt, local, sites, first: None })
+        Ok(LocalComparison {
+            subject,
+            sides,
+            model,
+            reference,
+            is_spelt,
+            local,
+            sites,
+            first: None,
+        })
     }
 
     /// Looks into what both models have made of the set at a place.
@@ -181,7 +190,7 @@ impl<'a> Look<'a> {
         let traces = Rc::new(Traces { sides: (trace_a, trace_b), outputs: traces.outputs.clone() });
         let Traces { sides: (trace_a, trace_b), outputs } = &*traces;
         let run = |walk: &mut Walk| -> TractResult<()> {
-            let mut told = Told::of(walk, LOOKING, trace_b.nodes.len());
+            let mut told = ProgressObserver::of(walk, LOOKING, trace_b.nodes.len());
             Ok(self.model.run_observed(given()?, &mut told).map(drop)?)
         };
         let first = match self.first.take() {
@@ -221,7 +230,7 @@ impl<'a> Look<'a> {
 
     /// What was found; `changed` are the weights that have changed.
     pub(super) fn finish(self, changed: &[ComparedWeight]) -> Local {
-        let Look { mut local, sites, first, subject, model, .. } = self;
+        let LocalComparison { mut local, sites, first, subject, model, .. } = self;
         let Some(First { traces, links, band, weights: held }) = first else { return local };
         let Traces { sides: (a, b), outputs } = &*traces;
         local.errors = band::both_errors((a, b, &sites), &band.unwrap_or_default());
@@ -247,7 +256,7 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
         (None, Some(model)) => (Some(model), &reference.saved),
         (model, _) => (model.as_ref(), &converted.saved),
     };
-    let model_b = model.map_or_else(|| of_graph(subject), Loaded::interpreter)?;
+    let model_b = model.map_or_else(|| of_graph(subject), LoadedModel::interpreter)?;
     let (mut local, mut sites) = (Local { is_saved: true, ..Local::default() }, Sites::default());
     let mut last = None;
     for (place, dump) in dumps.iter().enumerate() {
@@ -311,7 +320,11 @@ fn of_graph(subject: &Subject) -> TractResult<Interpreter> {
 const SAVED: f64 = 64.0;
 
 /// The inputs of the side that is a model, of a set.
-fn set_inputs(loaded: &Loaded, subject: &Subject, place: usize) -> TractResult<Vec<OnnxTensor>> {
+fn set_inputs(
+    loaded: &LoadedModel,
+    subject: &Subject,
+    place: usize,
+) -> TractResult<Vec<OnnxTensor>> {
     let sets = match subject.sides.reference.model {
         Some(_) => &subject.sides.reference_sets,
         None => &subject.sides.converted_sets,

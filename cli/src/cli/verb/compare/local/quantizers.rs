@@ -17,7 +17,7 @@ use crate::cli::work::spelt::label;
 /// What quantisers took, by the names of their codes, and which of them are wrong.
 #[derive(Default)]
 pub(super) struct Quantizers {
-    taken: HashMap<String, Taken>,
+    taken: HashMap<String, QuantizerInput>,
     /// Codes that are others in another shape, and whether they stand in their order.
     shaped: HashMap<String, (String, bool)>,
     wrong: Vec<Wrong>,
@@ -52,7 +52,7 @@ pub(super) fn say_made_up(wrong: &mut [Wrong], holding: &HashSet<String>) {
 }
 
 /// What a quantiser took.
-struct Taken {
+struct QuantizerInput {
     node: String,
     name: String,
     values: Vec<f64>,
@@ -63,7 +63,7 @@ struct Taken {
     is_taken_back: bool,
 }
 
-impl Taken {
+impl QuantizerInput {
     fn disagreement(&self, taker: &str, (want, got): (f64, f64), scale: f64) -> String {
         format!(
             "`{taker}` makes {} of what quantiser `{}` was given as {}, more than a step of {} away: \
@@ -131,7 +131,8 @@ impl Quantizers {
                 let ends = ends(twins, made);
                 let node = label(node.name, node.op_type).into();
                 let codes = made.clone();
-                let taken = Taken { node, name, values, ends, codes, is_taken_back: false };
+                let taken =
+                    QuantizerInput { node, name, values, ends, codes, is_taken_back: false };
                 self.taken.insert(output, taken);
             }
             "DequantizeLinear" => {
@@ -260,7 +261,7 @@ fn ends(twins: &[Option<Twin>], codes: &SharedTensor) -> (f64, f64) {
 }
 
 /// What a range cuts off of the values.
-fn cut_off_in_words(taken: &Taken, (from, to): (f64, f64), share: f64) -> String {
+fn cut_off_in_words(taken: &QuantizerInput, (from, to): (f64, f64), share: f64) -> String {
     let of_values = |(x, y): (f64, f64), value: &f64| (x.min(*value), y.max(*value));
     let (least, greatest) = taken.values.iter().fold((f64::MAX, f64::MIN), of_values);
     format!(
@@ -274,7 +275,7 @@ fn cut_off_in_words(taken: &Taken, (from, to): (f64, f64), share: f64) -> String
 }
 
 /// What is wrong where codes that have been moved are taken back by another range than they were made by.
-fn wrong_range(node: &NodeRun, twins: &[Option<Twin>], taken: &Taken) -> Option<Wrong> {
+fn wrong_range(node: &NodeRun, twins: &[Option<Twin>], taken: &QuantizerInput) -> Option<Wrong> {
     let scale = twins.get(1)?.as_ref()?;
     let (was, is) = (taken.ends, ends(twins, &taken.codes));
     let apart = (was.0 - is.0).abs().max((was.1 - is.1).abs());
@@ -320,7 +321,7 @@ fn wrong(
     node: &NodeRun,
     twins: &[Option<Twin>],
     made: &SharedTensor,
-    taken: &Taken,
+    taken: &QuantizerInput,
 ) -> Option<Wrong> {
     let scale = numbers(&twins.get(1)?.as_ref()?.value)?;
     let ([scale], codes, got) = (scale.as_slice(), numbers(&taken.codes)?, numbers(made)?) else {

@@ -47,17 +47,17 @@ pub(super) struct Ran {
 }
 
 /// A constant that a run has read.
-pub(super) struct Held {
+pub(super) struct TracedConstant {
     pub(super) ty: ElementType,
     pub(super) shape: Vec<usize>,
     /// Its values, where they are few.
     value: Option<SharedTensor>,
 }
 
-impl Held {
-    fn of(tensor: &ObservedTensor) -> Held {
+impl TracedConstant {
+    fn of(tensor: &ObservedTensor) -> TracedConstant {
         let value = (tensor.tensor.len() <= KEPT).then(|| shared(tensor));
-        Held { ty: tensor.element_type, shape: tensor.tensor.shape().to_vec(), value }
+        TracedConstant { ty: tensor.element_type, shape: tensor.tensor.shape().to_vec(), value }
     }
 }
 
@@ -71,9 +71,9 @@ pub(in crate::cli::verb::compare) struct Trace {
     pub(super) nodes: Vec<Ran>,
     /// The place of the node that makes a value.
     makers: HashMap<String, usize>,
-    pub(super) constants: HashMap<String, Held>,
+    pub(super) constants: HashMap<String, TracedConstant>,
     /// What is large and made of constants alone, and not kept either.
-    pub(super) computed: HashMap<String, Held>,
+    pub(super) computed: HashMap<String, TracedConstant>,
     pub(super) inputs: HashSet<String>,
     /// What the bodies of nodes that are running have made, the outermost first.
     running: Vec<Vec<String>>,
@@ -244,7 +244,7 @@ impl Observer for Trace {
             if let Some(output) = output {
                 self.makers.entry(name.clone()).or_insert(self.nodes.len());
                 if is_computed && output.tensor.len() > KEPT {
-                    self.computed.insert(name.clone(), Held::of(output));
+                    self.computed.insert(name.clone(), TracedConstant::of(output));
                     continue;
                 }
                 if !output.graph.is_empty() {
@@ -285,7 +285,7 @@ impl Observer for Trace {
     }
 
     fn constant(&mut self, tensor: &mut ObservedTensor) -> Result<()> {
-        self.constants.insert(full_name(tensor), Held::of(tensor));
+        self.constants.insert(full_name(tensor), TracedConstant::of(tensor));
         Ok(())
     }
 }

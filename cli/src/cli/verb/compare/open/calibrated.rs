@@ -7,7 +7,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
 use tract_onnx_cast::{Conversion, Family, Rules};
 
-use super::loaded::Loaded;
+use super::loaded::LoadedModel;
 use crate::cli::tensor::Tensors;
 use crate::cli::tensor::elements;
 use crate::cli::work::spelt::label;
@@ -17,13 +17,13 @@ pub(in crate::cli::verb::compare) const CUT_OFF: f64 = 0.1;
 
 /// A conversion whose ranges are constants.
 pub(super) struct Calibrated<'a> {
-    loaded: &'a Loaded,
+    loaded: &'a LoadedModel,
     model: Interpreter,
 }
 
 impl<'a> Calibrated<'a> {
     /// `None` where nothing was calibrated, or it does not run node by node.
-    pub(super) fn of(reference: &Loaded, loaded: &'a Loaded) -> Option<Calibrated<'a>> {
+    pub(super) fn of(reference: &LoadedModel, loaded: &'a LoadedModel) -> Option<Calibrated<'a>> {
         let nodes = loaded.probed.proto.graph.as_ref()?.node.iter();
         let mut quantizers = nodes
             .filter(|node| node.op_type == "QuantizeLinear" || node.op_type.starts_with("QLinear"));
@@ -43,7 +43,7 @@ impl<'a> Calibrated<'a> {
     /// As [`Calibrated::cut_off`], of the inputs of the reference. Fails as there.
     pub(super) fn of_reference(
         &self,
-        reference: &Loaded,
+        reference: &LoadedModel,
         tensors: &Tensors,
     ) -> TractResult<(usize, HashSet<String>)> {
         let given = reference.model.takes.inputs.iter().zip(tensors);

@@ -14,13 +14,13 @@ use crate::cli::work::probed::Probed;
 use crate::cli::work::spelt::spelt;
 
 /// A model of which the casts are known.
-pub(in crate::cli::verb::compare) struct Loaded {
+pub(in crate::cli::verb::compare) struct LoadedModel {
     pub(in crate::cli::verb::compare) probed: Probed,
     pub(in crate::cli::verb::compare) path: PathBuf,
     pub(in crate::cli::verb::compare) model: Model,
 }
 
-impl Loaded {
+impl LoadedModel {
     /// The model, to be run node by node.
     pub(in crate::cli::verb::compare) fn interpreter(&self) -> TractResult<Interpreter> {
         self.interpreter_of(self.probed.proto.clone())

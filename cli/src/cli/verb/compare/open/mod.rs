@@ -37,7 +37,7 @@ use crate::cli::work::model::Loader;
 use crate::cli::work::probed::Probed;
 pub(super) use calibrated::CUT_OFF;
 use calibrated::Calibrated;
-pub(super) use loaded::Loaded;
+pub(super) use loaded::LoadedModel;
 
 /// A pair to compare.
 #[derive(Serialize, Deserialize)]
@@ -86,7 +86,7 @@ pub(in crate::cli::verb::compare) const SIDES: [&str; 2] = ["the reference", "th
 /// One of the two sides.
 pub(in crate::cli::verb::compare) struct Side {
     pub(in crate::cli::verb::compare) path: PathBuf,
-    pub(in crate::cli::verb::compare) model: Option<Loaded>,
+    pub(in crate::cli::verb::compare) model: Option<LoadedModel>,
     cases: Vec<Case>,
     pub(in crate::cli::verb::compare) saved: Vec<Saved>,
 }
@@ -100,7 +100,7 @@ impl Side {
                 let load = || {
                     let (model, probed) = (loader.open(&file)?, Probed::open(loader, &file)?);
                     probed.check_declared()?;
-                    Ok(Loaded { probed, path: file.clone(), model })
+                    Ok(LoadedModel { probed, path: file.clone(), model })
                 };
                 side.model = Some(at(path.display(), with_way_out(load(), SAVED))?);
                 side.cases = cases;
@@ -305,7 +305,7 @@ impl Sides {
     }
 
     /// The models of both sides, where neither is saved.
-    pub(in crate::cli::verb::compare) fn models(&self) -> Option<[&Loaded; 2]> {
+    pub(in crate::cli::verb::compare) fn models(&self) -> Option<[&LoadedModel; 2]> {
         Some([self.reference.model.as_ref()?, self.converted.model.as_ref()?])
     }
 
@@ -347,7 +347,11 @@ impl Sides {
 }
 
 /// The sets that `-i` gives of a model, and those that are made up of the rest.
-fn made_up(first: &Loaded, second: Option<&Loaded>, args: &InputArgs) -> TractResult<Vec<Set>> {
+fn made_up(
+    first: &LoadedModel,
+    second: Option<&LoadedModel>,
+    args: &InputArgs,
+) -> TractResult<Vec<Set>> {
     let other = second.map(|second| (&second.model.takes, &second.probed.proto));
     let source = Source { other, ..first.model.source(&first.probed.proto) };
     let calibrated = second.and_then(|second| Calibrated::of(first, second));

@@ -12,7 +12,7 @@ use tract_onnx_cast::{ElementType, Result};
 use super::effect::QuantizerEffect;
 
 /// What a quantiser makes of a value.
-pub(super) type Change<'a> = Box<dyn Fn(&Tensor) -> TractResult<Tensor> + 'a>;
+pub(super) type QuantizerFunction<'a> = Box<dyn Fn(&Tensor) -> TractResult<Tensor> + 'a>;
 
 /// A quantiser that is applied alone.
 pub(super) struct Single<'a> {
@@ -21,7 +21,7 @@ pub(super) struct Single<'a> {
     pub(super) value: String,
     /// The one node that gets it, by its name, where not all do.
     pub(super) only: Option<String>,
-    pub(super) change: Change<'a>,
+    pub(super) change: QuantizerFunction<'a>,
 }
 
 /// What quantisers do to the values themselves: the power of the noise by that of the value.

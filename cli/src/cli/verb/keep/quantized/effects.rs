@@ -11,7 +11,7 @@ use tract_onnx_cast::interpreter::Observer;
 use super::alone::{Alone, OwnNoise, Single};
 use super::effect::{OutputEffect, QuantizerEffect};
 use super::parameters::Finder;
-use super::plan::{Entry, How, Plan};
+use super::plan::{Entry, How, QuantizationPlan};
 use super::subject::Subject;
 use crate::cli::input::sets::Set;
 use crate::cli::measure::metrics::Metrics;
@@ -146,7 +146,7 @@ impl Bench<'_> {
 /// there, and is left out. Fails when a weight cannot be read.
 pub(super) fn labelled<'a>(
     subject: &'a Subject,
-    plan: &Plan,
+    plan: &QuantizationPlan,
     finder: &Finder,
 ) -> TractResult<(Vec<Single<'a>>, Vec<Entry>)> {
     let (mut found, mut entries) = (vec![], vec![]);

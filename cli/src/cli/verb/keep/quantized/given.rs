@@ -13,7 +13,7 @@ use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, tensor_proto};
 
-use super::alone::{Change, Single};
+use super::alone::{QuantizerFunction, Single};
 use super::effect::QuantizerEffect;
 use super::parameters::{Parameters, there_and_back};
 use crate::cli::message::{counted, listed, quoted};
@@ -33,15 +33,15 @@ const MOVERS: [&str; 9] = [
 ];
 
 /// A model with quantisers.
-pub(crate) struct Given {
+pub(crate) struct QuantizedModel {
     proto: ModelProto,
-    quantizers: Vec<Found>,
+    quantizers: Vec<RemovableQuantizer>,
     /// Nodes that quantise, and that cannot be left out.
     others: Vec<String>,
 }
 
 /// A quantiser that can be left out.
-struct Found {
+struct RemovableQuantizer {
     /// The place of its node.
     at: usize,
     /// What takes its codes: nodes that bring them back, or products of integers.
@@ -65,12 +65,12 @@ struct Constants {
     block: usize,
 }
 
-impl Given {
+impl QuantizedModel {
     /// A model whose external data is in the folder; `None` where it quantises nothing.
-    pub(crate) fn of(model: &ModelProto, folder: Option<&Path>) -> Option<Given> {
+    pub(crate) fn of(model: &ModelProto, folder: Option<&Path>) -> Option<QuantizedModel> {
         let proto = spelt(model, None, folder).into_owned();
         let empty = GraphProto::default();
-        let reader = Reader::of(proto.graph.as_ref().unwrap_or(&empty), folder);
+        let reader = QuantizerReader::of(proto.graph.as_ref().unwrap_or(&empty), folder);
         let (mut quantizers, mut others) = (vec![], vec![]);
         for (at, node) in reader.graph.node.iter().enumerate() {
             let found = match node.op_type.as_str() {
@@ -85,7 +85,7 @@ impl Given {
             }
         }
         let is_quantised = !quantizers.is_empty() || !others.is_empty();
-        is_quantised.then_some(Given { proto, quantizers, others })
+        is_quantised.then_some(QuantizedModel { proto, quantizers, others })
     }
 
     /// The model without some of its quantisers, by their places among those that can be left out.
@@ -121,7 +121,7 @@ impl Given {
         let single = |place: usize| {
             let found = self.quantizers.get(place)?;
             let node = nodes.get(found.at)?;
-            let (ty, change): (ElementType, Change) = match &found.how {
+            let (ty, change): (ElementType, QuantizerFunction) = match &found.how {
                 How::Static(held) => (held.ty, Box::new(|x| held.applied(x))),
                 How::Dynamic => {
                     (ElementType::Uint8, Box::new(|x| Parameters::dynamic(x)?.applied(x)))
@@ -203,7 +203,7 @@ impl Constants {
 }
 
 /// A graph whose quantisers are looked for.
-struct Reader<'a> {
+struct QuantizerReader<'a> {
     graph: &'a GraphProto,
     folder: Option<&'a Path>,
     held: HashMap<&'a str, &'a TensorProto>,
@@ -212,8 +212,8 @@ struct Reader<'a> {
     outputs: HashSet<&'a str>,
 }
 
-impl<'a> Reader<'a> {
-    fn of(graph: &'a GraphProto, folder: Option<&'a Path>) -> Reader<'a> {
+impl<'a> QuantizerReader<'a> {
+    fn of(graph: &'a GraphProto, folder: Option<&'a Path>) -> QuantizerReader<'a> {
         let initializers = graph.initializer.iter().map(|held| (held.name.as_str(), held));
         let constants = graph.node.iter().filter(|node| node.op_type == "Constant");
         let constants = constants.filter_map(|node| {
@@ -227,7 +227,13 @@ impl<'a> Reader<'a> {
             }
         }
         let outputs = graph.output.iter().map(|output| output.name.as_str()).collect();
-        Reader { graph, folder, held: initializers.chain(constants).collect(), users, outputs }
+        QuantizerReader {
+            graph,
+            folder,
+            held: initializers.chain(constants).collect(),
+            users,
+            outputs,
+        }
     }
 
     fn constant(&self, name: &str) -> Option<(ElementType, Tensor)> {
@@ -253,7 +259,7 @@ impl<'a> Reader<'a> {
         Some(takers)
     }
 
-    fn quantizer(&self, at: usize, node: &'a NodeProto) -> Option<Found> {
+    fn quantizer(&self, at: usize, node: &'a NodeProto) -> Option<RemovableQuantizer> {
         let (ElementType::Float, scale) = self.constant(node.input.get(1)?)? else { return None };
         let zero = match node.input.get(2).filter(|name| !name.is_empty()) {
             Some(name) => Some(self.constant(name)?),
@@ -269,12 +275,12 @@ impl<'a> Reader<'a> {
         let zero = zero.map(|(_, zero)| zero);
         let constants = Constants { ty, scale, zero, axis, block: block.unwrap_or(0) };
         let takers = self.takers(node.output.first()?)?;
-        Some(Found { at, takers, how: How::Static(Box::new(constants)) })
+        Some(RemovableQuantizer { at, takers, how: How::Static(Box::new(constants)) })
     }
 
     /// A quantiser by the range of what it is given, whose codes go into products that are cast to
     /// FLOAT.
-    fn dynamic(&self, at: usize, node: &'a NodeProto) -> Option<Found> {
+    fn dynamic(&self, at: usize, node: &'a NodeProto) -> Option<RemovableQuantizer> {
         let of = |name: &str| self.users.get(name).map_or(&[][..], |users| users);
         let [codes, _, zero] = &*node.output else { return None };
         if node.output.iter().any(|name| self.outputs.contains(name.as_str())) {
@@ -301,6 +307,6 @@ impl<'a> Reader<'a> {
         };
         let takers: Vec<usize> = of(codes).iter().map(product).collect::<Option<_>>()?;
         let is_theirs = of(zero).iter().all(|(user, place)| *place == 2 && takers.contains(user));
-        is_theirs.then_some(Found { at, takers, how: How::Dynamic })
+        is_theirs.then_some(RemovableQuantizer { at, takers, how: How::Dynamic })
     }
 }

@@ -35,9 +35,9 @@ use crate::cli::progress;
 use calibration::{Span, Spans};
 use effect::QuantizerEffect;
 use effects::Bench;
-pub(super) use given::Given;
+pub(super) use given::QuantizedModel;
 use parameters::Finder;
-use plan::Plan;
+use plan::QuantizationPlan;
 use scheme::Scheme;
 use subject::Subject;
 
@@ -66,7 +66,7 @@ pub(super) fn node_list(
         return Ok(NodeList::none(problem, runs.count, tolerance, notes));
     }
     let subject = Subject::new(proto, runs.folder, spans);
-    let plan = Plan::of(&subject, &scheme, &|_| false);
+    let plan = QuantizationPlan::of(&subject, &scheme, &|_| false);
     ensure!(!plan.entries.is_empty(), "the model has nothing that becomes {}", scheme.name);
     let before = runs.count;
     let (effects, note) = effects_of(&subject, &scheme, &plan, &reference, &mut runs)?;
@@ -87,7 +87,7 @@ pub(super) fn node_list(
 /// What each quantiser of a model that is quantised already does alone, on the first set.
 /// Fails when the model cannot be run.
 pub(super) fn ranking(
-    given: &Given,
+    given: &QuantizedModel,
     mut runs: CountedRuns,
     tolerance: Tolerance,
     mut notes: Vec<String>,
@@ -107,7 +107,7 @@ pub(super) fn ranking(
 fn effects_of(
     subject: &Subject,
     scheme: &Scheme,
-    plan: &Plan,
+    plan: &QuantizationPlan,
     reference: &Reference,
     runs: &mut CountedRuns,
 ) -> TractResult<(Vec<QuantizerEffect>, Option<String>)> {
@@ -117,7 +117,7 @@ fn effects_of(
     let finder = Finder::new(subject, scheme, plan, &|_| false);
     let (quantizers, entries) = effects::labelled(subject, plan, &finder)?;
     let with = |at: usize| {
-        let mut alone = Plan::default();
+        let mut alone = QuantizationPlan::default();
         alone.entries.extend(entries.get(at).cloned());
         simulated::written(subject, &alone, &finder)
     };
@@ -165,7 +165,7 @@ impl Trial for Quantised<'_> {
 
     fn converted(&self, kept: &BTreeSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)> {
         let is_kept = |place: usize| kept.contains(&place);
-        let plan = Plan::of(&self.subject, &self.scheme, &is_kept);
+        let plan = QuantizationPlan::of(&self.subject, &self.scheme, &is_kept);
         let finder = Finder::new(&self.subject, &self.scheme, &plan, &is_kept);
         Ok((simulated::written(&self.subject, &plan, &finder)?, None))
     }

@@ -8,7 +8,7 @@ use tract_onnx_cast::quantize::{Dequantize, Quantization, Quantize, Quantizer};
 use tract_onnx_cast::{Conversion, ElementType, Rules};
 
 use super::calibration::Span;
-use super::plan::{Entry, How, Plan};
+use super::plan::{Entry, How, QuantizationPlan};
 use super::scheme::Scheme;
 use super::subject::Subject;
 use crate::cli::message::counted;
@@ -78,7 +78,7 @@ impl Parameters {
 pub(super) struct Finder<'a> {
     subject: &'a Subject<'a>,
     scheme: &'a Scheme,
-    plan: &'a Plan,
+    plan: &'a QuantizationPlan,
     /// Spans that are not those of the values.
     adjusted: HashMap<&'a str, Span>,
     /// The biases that are added to products with a weight.
@@ -90,7 +90,7 @@ impl<'a> Finder<'a> {
     pub(super) fn new(
         subject: &'a Subject,
         scheme: &'a Scheme,
-        plan: &'a Plan,
+        plan: &'a QuantizationPlan,
         is_kept: &impl Fn(usize) -> bool,
     ) -> Finder<'a> {
         let mut adjusted: HashMap<&str, Span> = HashMap::new();

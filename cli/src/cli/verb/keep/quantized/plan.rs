@@ -44,7 +44,7 @@ pub(super) enum How {
 
 /// What is quantised.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Plan {
+pub(super) struct QuantizationPlan {
     pub(super) entries: Vec<Entry>,
     /// Values whose makers make another one instead, in this order.
     pub(super) renamed: Vec<(String, String)>,
@@ -99,11 +99,15 @@ fn rule(node: &NodeProto, opset: i64, is_float8: bool) -> Option<Rule> {
     })
 }
 
-impl Plan {
+impl QuantizationPlan {
     /// What is quantised where some nodes, by their places, are left out.
-    pub(super) fn of(subject: &Subject, scheme: &Scheme, is_kept: &impl Fn(usize) -> bool) -> Plan {
+    pub(super) fn of(
+        subject: &Subject,
+        scheme: &Scheme,
+        is_kept: &impl Fn(usize) -> bool,
+    ) -> QuantizationPlan {
         let (entries, biases) = (vec![], HashSet::new());
-        let mut marks = Marks { subject, plan: Plan::default(), entries, biases };
+        let mut marks = Marks { subject, plan: QuantizationPlan::default(), entries, biases };
         for (place, node) in subject.nodes().iter().enumerate().filter(|(at, _)| !is_kept(*at)) {
             if scheme.block.is_some() {
                 marks.blocks(place, node);
@@ -133,7 +137,7 @@ impl Entry {
 /// A plan under construction.
 struct Marks<'a> {
     subject: &'a Subject<'a>,
-    plan: Plan,
+    plan: QuantizationPlan,
     /// Those of the plan, at the places that `marked` says; nothing where one was taken back.
     entries: Vec<Option<Entry>>,
     /// The values that are biases.

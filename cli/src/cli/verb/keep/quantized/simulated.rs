@@ -9,7 +9,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, tensor_proto};
 
 use super::parameters::{Finder, Parameters};
-use super::plan::{Entry, How, Plan};
+use super::plan::{Entry, How, QuantizationPlan};
 use super::subject::Subject;
 use crate::cli::verb::keep::simulated::{DOMAIN, function};
 
@@ -20,7 +20,11 @@ const ROUND: &str = "Quantize";
 const ROUND_SINCE: i64 = 21;
 
 /// The model with a plan's tensors quantised. Fails when a weight cannot be read.
-pub(super) fn written(subject: &Subject, plan: &Plan, finder: &Finder) -> TractResult<ModelProto> {
+pub(super) fn written(
+    subject: &Subject,
+    plan: &QuantizationPlan,
+    finder: &Finder,
+) -> TractResult<ModelProto> {
     let mut proto = subject.proto.clone();
     let Some(graph) = &mut proto.graph else { return Ok(proto) };
     let mut rewrite =

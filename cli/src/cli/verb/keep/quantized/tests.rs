@@ -7,7 +7,7 @@ use tract_onnx_cast::{ElementType, tensor_proto};
 
 use super::calibration::Span;
 use super::parameters::Finder;
-use super::plan::{How, Plan};
+use super::plan::{How, QuantizationPlan};
 use super::scheme::Scheme;
 use super::simulated::written;
 use super::subject::Subject;
@@ -46,8 +46,8 @@ fn int8() -> Scheme {
 }
 
 /// What is marked where nodes, by their places, are left out, in the order of names.
-fn marked(subject: &Subject, kept: &[usize]) -> (Vec<String>, Plan) {
-    let plan = Plan::of(subject, &int8(), &|place| kept.contains(&place));
+fn marked(subject: &Subject, kept: &[usize]) -> (Vec<String>, QuantizationPlan) {
+    let plan = QuantizationPlan::of(subject, &int8(), &|place| kept.contains(&place));
     let mut names: Vec<String> = plan.entries.iter().map(|entry| entry.value.clone()).collect();
     names.sort();
     (names, plan)
@@ -91,7 +91,7 @@ fn scales_are_those_of_the_least_and_the_greatest_value() {
     }
     for (to, zero) in [("INT8", -64.0), ("UINT8", 64.0)] {
         let scheme = Scheme::of(to).expect("a scheme");
-        let plan = Plan::of(&subject, &scheme, &|_| false);
+        let plan = QuantizationPlan::of(&subject, &scheme, &|_| false);
         let finder = Finder::new(&subject, &scheme, &plan, &|_| false);
         let of = |name: &str| {
             let entry = plan.entries.iter().find(|entry| entry.value == name).expect(name);
@@ -114,7 +114,7 @@ fn blocks_are_those_of_each_product() {
     let scheme = Scheme::of("INT4").expect("a scheme");
     let model = |kept: &[usize]| {
         let is_kept = |place: usize| kept.contains(&place);
-        let plan = Plan::of(&subject, &scheme, &is_kept);
+        let plan = QuantizationPlan::of(&subject, &scheme, &is_kept);
         let finder = Finder::new(&subject, &scheme, &plan, &is_kept);
         written(&subject, &plan, &finder).expect("a model").graph.expect("a graph")
     };

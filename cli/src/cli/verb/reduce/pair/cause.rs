@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use onnx_cast_graph::ValueId;
 use tract_onnx::prelude::*;
 
-use super::finding::{Finding, noise};
+use super::finding::{TensorFinding, noise};
 use super::matched::{Matched, Pair};
 use crate::cli::found::limits::Limits;
 use crate::cli::found::verdict::Culprit;
@@ -41,7 +41,7 @@ impl Cause {
 /// A value that the converted model makes wrongly of what is right, what is wrong beyond the tolerance, and what it makes.
 struct Suspect {
     matched: Matched,
-    found: Option<Finding>,
+    found: Option<TensorFinding>,
     made: NamedTensor,
 }
 
@@ -123,7 +123,8 @@ impl Search<'_> {
             let tensor = compared(x, &made, self.tolerance(x, &made))?;
             let error = tensor.largest_error();
             if error > noise(x.ty, y.ty) {
-                suspects.push((error, Suspect { matched, found: Finding::of(&tensor), made }));
+                suspects
+                    .push((error, Suspect { matched, found: TensorFinding::of(&tensor), made }));
             }
         }
         // Stable: of equally grave ones the first goes first.
@@ -208,7 +209,11 @@ impl Search<'_> {
 
     /// What a part has to hold so that it shows the cause; nothing where none would show it. Where a value is off by less than the
     /// tolerance, and what is made of it by more, the part goes on to there.
-    fn cause(&mut self, matched: &Matched, found: Option<&Finding>) -> TractResult<Option<Cause>> {
+    fn cause(
+        &mut self,
+        matched: &Matched,
+        found: Option<&TensorFinding>,
+    ) -> TractResult<Option<Cause>> {
         let converted = &self.pair.converted;
         let blamed = converted.graph.maker(matched.converted).map(|id| {
             let node = converted.graph.node(id);

@@ -9,7 +9,7 @@ use crate::cli::found::verdict::{Culprit, FaultKind, Verdict};
 
 /// What is wrong with a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TensorFault {
     /// It is of another shape, or of a type that cannot be compared.
     Shape,
     /// Infinite where the reference is finite, or the other way round.
@@ -24,46 +24,46 @@ pub(super) enum Kind {
     Imprecise,
 }
 
-impl Kind {
+impl TensorFault {
     /// What a verdict blames a node for.
-    pub(super) fn of(verdict: Verdict, fault: Option<FaultKind>) -> Kind {
+    pub(super) fn of(verdict: Verdict, fault: Option<FaultKind>) -> TensorFault {
         match (verdict, fault) {
-            (_, Some(FaultKind::Overflow)) => Kind::Overflow,
-            (Verdict::Broken, _) => Kind::Broken,
-            _ => Kind::Imprecise,
+            (_, Some(FaultKind::Overflow)) => TensorFault::Overflow,
+            (Verdict::Broken, _) => TensorFault::Broken,
+            _ => TensorFault::Imprecise,
         }
     }
 
     /// What it is called in JSON.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::Shape => "shape",
-            Kind::Overflow => "overflow",
-            Kind::Nan => "nan",
-            Kind::Beyond => "tolerance",
-            Kind::Broken => "broken",
-            Kind::Imprecise => "imprecise",
+            TensorFault::Shape => "shape",
+            TensorFault::Overflow => "overflow",
+            TensorFault::Nan => "nan",
+            TensorFault::Beyond => "tolerance",
+            TensorFault::Broken => "broken",
+            TensorFault::Imprecise => "imprecise",
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for TensorFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kind::Shape => "has another shape",
-            Kind::Overflow => "overflows",
-            Kind::Nan => "makes NaN",
-            Kind::Beyond => "is beyond its tolerance",
-            Kind::Broken => "is broken",
-            Kind::Imprecise => "is imprecise",
+            TensorFault::Shape => "has another shape",
+            TensorFault::Overflow => "overflows",
+            TensorFault::Nan => "makes NaN",
+            TensorFault::Beyond => "is beyond its tolerance",
+            TensorFault::Broken => "is broken",
+            TensorFault::Imprecise => "is imprecise",
         })
     }
 }
 
 /// What was found of one tensor.
 #[derive(Debug, Clone)]
-pub(super) struct Finding {
-    pub(super) kind: Kind,
+pub(super) struct TensorFinding {
+    pub(super) kind: TensorFault,
     /// How far it is off: its largest error by its largest value, infinite where that is no number.
     pub(super) error: f64,
     /// In words.
@@ -72,17 +72,17 @@ pub(super) struct Finding {
     pub(super) culprit: Option<Culprit>,
 }
 
-impl Finding {
+impl TensorFinding {
     /// What is wrong with a tensor, if anything is.
-    pub(super) fn of(tensor: &ComparedTensor) -> Option<Finding> {
+    pub(super) fn of(tensor: &ComparedTensor) -> Option<TensorFinding> {
         let kind = match tensor {
-            _ if tensor.problem.is_some() => Kind::Shape,
-            _ if tensor.infinity_differences > 0 => Kind::Overflow,
-            _ if tensor.nan_differences > 0 => Kind::Nan,
-            _ if !tensor.passed => Kind::Beyond,
+            _ if tensor.problem.is_some() => TensorFault::Shape,
+            _ if tensor.infinity_differences > 0 => TensorFault::Overflow,
+            _ if tensor.nan_differences > 0 => TensorFault::Nan,
+            _ if !tensor.passed => TensorFault::Beyond,
             _ => return None,
         };
-        Some(Finding {
+        Some(TensorFinding {
             kind,
             error: tensor.largest_error(),
             text: tensor.difference(),
@@ -91,12 +91,12 @@ impl Finding {
     }
 
     /// What a comparison says without a tolerance.
-    pub(super) fn told(kind: Kind, text: String, culprit: Option<Culprit>) -> Finding {
-        Finding { kind, error: 1.0, text, culprit }
+    pub(super) fn told(kind: TensorFault, text: String, culprit: Option<Culprit>) -> TensorFinding {
+        TensorFinding { kind, error: 1.0, text, culprit }
     }
 
     /// Whether this is what another one is: of the same kind, and not far less grave.
-    pub(super) fn is_like(&self, other: &Finding) -> bool {
+    pub(super) fn is_like(&self, other: &TensorFinding) -> bool {
         const LESS: f64 = 0.25;
         let is_less = self.error < other.error * LESS;
         self.kind == other.kind && !(is_less && other.error.is_finite())

@@ -26,7 +26,7 @@ use tract_onnx::prelude::*;
 use super::case;
 use super::hollow::hollowed;
 use super::part::Part;
-use super::readme::{self, Told};
+use super::readme::{self, CaseSummary};
 use super::reduced::{Reduced, ReducedCase};
 use super::shrink::shrunk;
 use super::side::{Side, named_nodes, onnx};
@@ -162,7 +162,7 @@ fn compare(
 }
 
 /// The causes that were found.
-struct Found {
+struct FoundCauses {
     causes: Vec<Cause>,
     /// How far the outputs are off once they are right.
     left: f64,
@@ -219,9 +219,9 @@ impl Reducer<'_> {
     }
 
     /// The causes as values are paired best.
-    fn found(&self, pair: &mut Pair, whole: f64, reduced: &mut Reduced) -> Option<Found> {
+    fn found(&self, pair: &mut Pair, whole: f64, reduced: &mut Reduced) -> Option<FoundCauses> {
         let found = self.causes(pair, whole, reduced);
-        let is_found = |found: &Found| found.left == 0.0 && found.nodes <= FEW;
+        let is_found = |found: &FoundCauses| found.left == 0.0 && found.nodes <= FEW;
         if found.as_ref().is_some_and(is_found)
             || Runs::to_search(reduced.counted(), reduced.nodes) == 0
         {
@@ -231,7 +231,7 @@ impl Reducer<'_> {
         let told = pair.matched.clone();
         pair.pair_by_name();
         let by_name = self.causes(pair, whole, reduced);
-        let rank = |found: &Found| (found.left, found.nodes);
+        let rank = |found: &FoundCauses| (found.left, found.nodes);
         let is_better = by_name.as_ref().map(rank) < found.as_ref().map(rank);
         if by_name.is_some() && (found.is_none() || is_better) {
             return by_name;
@@ -241,7 +241,7 @@ impl Reducer<'_> {
     }
 
     /// The causes as values are paired now; nothing where there are none.
-    fn causes(&self, pair: &Pair, whole: f64, reduced: &mut Reduced) -> Option<Found> {
+    fn causes(&self, pair: &Pair, whole: f64, reduced: &mut Reduced) -> Option<FoundCauses> {
         let most = Runs::to_search(reduced.counted(), reduced.nodes);
         let mut search = Search { pair, limits: &self.request.limits, runs: 0, most };
         let causes = search.causes(whole);
@@ -254,7 +254,7 @@ impl Reducer<'_> {
         let nodes = parts.iter().map(size).max()?;
         let named = parts.iter().flatten().flat_map(|part| named_nodes(&part.model));
         let names = named.map(|(name, _)| name).collect();
-        Some(Found { causes, left, nodes, names })
+        Some(FoundCauses { causes, left, nodes, names })
     }
 
     /// The tolerance of a part's output.
@@ -351,7 +351,7 @@ impl Reducer<'_> {
         let (kind, words) = (finding.kind, finding.text);
         let told = if op.is_empty() { String::new() } else { format!(" ({op})") };
         let sentence = format!("`{node}`{told} {kind}: `{}`, {words}", value.name);
-        let told = Told {
+        let told = CaseSummary {
             models: vec![
                 self.request.reference.display().to_string(),
                 self.request.converted.display().to_string(),

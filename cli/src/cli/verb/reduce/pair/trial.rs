@@ -6,7 +6,7 @@ use onnx_cast_graph::NodeView;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::CastOnnx;
 
-use super::finding::{Finding, Kind};
+use super::finding::{TensorFault, TensorFinding};
 use crate::cli::found::compared::Compared;
 use crate::cli::found::limits::Limits;
 use crate::cli::found::status::Status;
@@ -42,7 +42,7 @@ pub(super) struct PairTrial<'a> {
     /// Where parts are written.
     pub(super) scratch: PathBuf,
     /// What was found; the first part says it.
-    pub(super) finding: Option<Finding>,
+    pub(super) finding: Option<TensorFinding>,
     /// The node of the converted model that is blamed: it stays.
     pub(super) blamed: Option<String>,
     pub(super) runs: Runs,
@@ -79,7 +79,7 @@ fn is_failed(wanted: &[NamedTensor], made: &[NamedTensor]) -> TractResult<bool> 
 
 impl PairTrial<'_> {
     /// What the part shows, and what is right in the model's types.
-    fn attempt(&self, part: &Part) -> TractResult<Option<(Finding, Part)>> {
+    fn attempt(&self, part: &Part) -> TractResult<Option<(TensorFinding, Part)>> {
         let Some(reference) = part.reference.clone() else { return Ok(None) };
         let values = by_name(part.inputs.clone());
         let right = side::run(&self.onnx, reference.clone(), None, &taken(&reference, &values)?)?;
@@ -99,10 +99,10 @@ impl PairTrial<'_> {
         part.outputs = outputs;
         let found = match &self.judge {
             Judge::Tolerance(tolerance) => {
-                let mut worst: Option<Finding> = None;
+                let mut worst: Option<TensorFinding> = None;
                 for (x, y) in pairs {
-                    let found = Finding::of(&compared(x, y, *tolerance)?);
-                    let is_worse = |found: &Finding| {
+                    let found = TensorFinding::of(&compared(x, y, *tolerance)?);
+                    let is_worse = |found: &TensorFinding| {
                         worst.as_ref().is_none_or(|worst| found.error > worst.error)
                     };
                     worst = found.filter(is_worse).or(worst);
@@ -123,26 +123,30 @@ impl PairTrial<'_> {
         verdict: Verdict,
         culprit: Option<&Culprit>,
         is_another: bool,
-    ) -> TractResult<Option<Finding>> {
+    ) -> TractResult<Option<TensorFinding>> {
         let found = self.compared(part, Limits::default())?;
         if found.judgement.verdict != Some(verdict) {
             return Ok(None);
         }
         let Some(culprit) = culprit else {
-            return Ok(Some(Finding::told(Kind::of(verdict, None), found.judgement.reason, None)));
+            return Ok(Some(TensorFinding::told(
+                TensorFault::of(verdict, None),
+                found.judgement.reason,
+                None,
+            )));
         };
-        let kind = Kind::of(verdict, Some(culprit.kind));
+        let kind = TensorFault::of(verdict, Some(culprit.kind));
         let before = self.finding.as_ref().and_then(|finding| finding.culprit.as_ref());
         let is_it = |other: &Culprit| {
             let is_node = match before {
                 Some(before) => other.node == before.node,
                 None => is_another,
             };
-            let is_like = Kind::of(verdict, Some(other.kind)) == kind;
+            let is_like = TensorFault::of(verdict, Some(other.kind)) == kind;
             is_like && (is_node || other.node == culprit.node)
         };
         let told = found.judgement.culprits.into_iter().find(is_it);
-        Ok(told.map(|told| Finding::told(kind, told.text.clone(), Some(told))))
+        Ok(told.map(|told| TensorFinding::told(kind, told.text.clone(), Some(told))))
     }
 
     /// What a comparison says of the part.

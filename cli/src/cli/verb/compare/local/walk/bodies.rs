@@ -18,11 +18,11 @@ pub(super) struct Bodies {
     /// In how many bodies the run is.
     depth: usize,
     /// Of the node in each, by the place of its output.
-    made: Vec<BTreeMap<usize, Made>>,
+    made: Vec<BTreeMap<usize, ReturnedValue>>,
 }
 
 /// What becomes an output of a node.
-struct Made {
+struct ReturnedValue {
     /// The name in the body.
     name: String,
     stacks: Option<(usize, bool)>,
@@ -62,7 +62,7 @@ impl Walk<'_> {
             let twin = twin.filter(|twin| twin.value.1.shape() == value.tensor.shape());
             let Some(made) = self.bodies.made.get_mut(depth) else { continue };
             let name = full_name(value);
-            let made = made.entry(*output).or_insert_with(|| Made {
+            let made = made.entry(*output).or_insert_with(|| ReturnedValue {
                 name,
                 stacks: *stacks,
                 times: vec![],
