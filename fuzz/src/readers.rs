@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use tract_onnx_cast::ElementType;
 
-use crate::cli::found::limits::Limits;
+use crate::cli::found::limits::ToleranceLimits;
 use crate::cli::input::files;
 use crate::cli::process::protocol::{Header, Order};
 use crate::cli::verb::audit::AuditRequest;
@@ -38,7 +38,7 @@ pub fn read(data: &[u8]) {
             let _ = array.and_then(|array| array.cast_to(ElementType::Int4));
         }
         3 => {
-            let limits = Limits::of(&PathBuf::from("model.onnx"), Some(&file("toml")));
+            let limits = ToleranceLimits::of(&PathBuf::from("model.onnx"), Some(&file("toml")));
             if let Ok((limits, _)) = limits {
                 let _ = limits.unknown_outputs(&["y"]).count();
             }

@@ -24,36 +24,36 @@ pub(crate) enum ErrorKind {
 
 /// An error of which it is known what it is about; its message is one line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Problem {
+pub(crate) struct ReportedProblem {
     pub(super) kind: ErrorKind,
     pub(super) message: String,
 }
 
-impl Problem {
+impl ReportedProblem {
     /// The error in one line, about what it says, or else about that.
-    pub(super) fn of(error: &anyhow::Error, otherwise: ErrorKind) -> Problem {
-        Problem { kind: kind_of(error).unwrap_or(otherwise), message: one_line(error) }
+    pub(super) fn of(error: &anyhow::Error, otherwise: ErrorKind) -> ReportedProblem {
+        ReportedProblem { kind: kind_of(error).unwrap_or(otherwise), message: one_line(error) }
     }
 }
 
-impl Display for Problem {
+impl Display for ReportedProblem {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Problem {}
+impl std::error::Error for ReportedProblem {}
 
 /// What an error is about, where it says so.
 pub(super) fn kind_of(error: &anyhow::Error) -> Option<ErrorKind> {
-    let attached = error.downcast_ref::<Problem>();
-    let mut links = error.chain().filter_map(|link| link.downcast_ref::<Problem>());
+    let attached = error.downcast_ref::<ReportedProblem>();
+    let mut links = error.chain().filter_map(|link| link.downcast_ref::<ReportedProblem>());
     attached.or_else(|| links.next()).map(|problem| problem.kind)
 }
 
 /// The result, its error reduced to one line that is about this, unless it says something else.
 pub(super) fn about<T>(kind: ErrorKind, result: anyhow::Result<T>) -> anyhow::Result<T> {
-    result.map_err(|error| Problem::of(&error, kind).into())
+    result.map_err(|error| ReportedProblem::of(&error, kind).into())
 }
 
 /// How many characters of one error in a chain of causes are shown, and of the whole line. tract's
@@ -113,7 +113,7 @@ pub(super) fn at<T, E: Into<anyhow::Error>>(
         let error = error.into();
         let message = format!("{place}: {}", one_line(&error));
         match kind_of(&error) {
-            Some(kind) => Problem { kind, message }.into(),
+            Some(kind) => ReportedProblem { kind, message }.into(),
             None => InOneLine { message, error }.into(),
         }
     })

@@ -48,7 +48,7 @@ use clap::{CommandFactory, Parser};
 
 use args::resources::Resources;
 use found::status::Status;
-use message::{ErrorKind, Problem};
+use message::{ErrorKind, ReportedProblem};
 use process::{signals, worker};
 use report::json;
 use report::terminal::{self, Output};
@@ -100,7 +100,7 @@ pub(crate) fn main() -> ExitCode {
     };
     let status = status.and_then(|status| output.flush().map(|()| status));
     let status = status.unwrap_or_else(|error| {
-        let problem = Problem::of(&error, ErrorKind::Call);
+        let problem = ReportedProblem::of(&error, ErrorKind::Call);
         if args::report::asks_for_json(&words) && !output.is_used() {
             // If this cannot be written either, the line below says what there is to say.
             let _ = json::of_problem(&problem)

@@ -34,9 +34,9 @@ impl SymbolReader<'_, '_, '_> {
         }
         for value in graph.body(body).constants() {
             let bounds = graph.constant(*value).and_then(|tensor| self.of_tensor(tensor));
-            let held =
+            let plan =
                 ValuePlan { is_constant: true, bounds, ..ValuePlan::of_kind(ValueKind::Numbers) };
-            self.plan.values.insert(*value, held);
+            self.plan.values.insert(*value, plan);
         }
         graph.nodes_of(body).into_iter().try_for_each(|id| self.node(id, body))
     }
@@ -83,8 +83,8 @@ impl SymbolReader<'_, '_, '_> {
         for (place, value) in node.outputs().iter().enumerate() {
             let Some(value) = value else { continue };
             let kind = if node.bodies().is_empty() { kind } else { self.joined_kind(node, place) };
-            let held = ValuePlan { is_constant, bounds, symbol_bounds, ..ValuePlan::of_kind(kind) };
-            self.plan.values.insert(*value, held);
+            let plan = ValuePlan { is_constant, bounds, symbol_bounds, ..ValuePlan::of_kind(kind) };
+            self.plan.values.insert(*value, plan);
         }
         Ok(())
     }

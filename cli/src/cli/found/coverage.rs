@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::finding::{Code, Finding};
+use super::finding::{Code, FindingRow};
 
 /// A part of a model that no run has reached: of that, equal outputs say nothing.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub(crate) enum UnexercisedKind {
 
 impl Unexercised {
     /// The row that tells of it.
-    pub(crate) fn finding(&self) -> Finding {
-        Finding::new(Code::NotExercised, self.text.clone())
+    pub(crate) fn finding(&self) -> FindingRow {
+        FindingRow::new(Code::NotExercised, self.text.clone())
     }
 }

@@ -156,7 +156,7 @@ impl From<FindingKind> for Code {
 
 /// A row of what was found.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Finding {
+pub(crate) struct FindingRow {
     pub(crate) code: Code,
     pub(crate) severity: Severity,
     /// The node or the output that it is about; empty where the sentence says it.
@@ -169,17 +169,22 @@ pub(crate) struct Finding {
     pub(crate) help: String,
 }
 
-impl Finding {
+impl FindingRow {
     /// A finding about a whole model.
-    pub(crate) fn new(code: Code, sentence: impl Into<String>) -> Finding {
+    pub(crate) fn new(code: Code, sentence: impl Into<String>) -> FindingRow {
         let Entry { severity, help, .. } = *code.entry();
         let (node, graph) = (String::new(), String::new());
-        Finding { code, severity, node, graph, sentence: sentence.into(), help: help.into() }
+        FindingRow { code, severity, node, graph, sentence: sentence.into(), help: help.into() }
     }
 
-    /// As [`Finding::new`], about a node.
-    pub(crate) fn at(node: &str, graph: &str, code: Code, sentence: impl Into<String>) -> Finding {
-        Finding { node: node.into(), graph: graph.into(), ..Finding::new(code, sentence) }
+    /// As [`FindingRow::new`], about a node.
+    pub(crate) fn at(
+        node: &str,
+        graph: &str,
+        code: Code,
+        sentence: impl Into<String>,
+    ) -> FindingRow {
+        FindingRow { node: node.into(), graph: graph.into(), ..FindingRow::new(code, sentence) }
     }
 
     /// The sentence, with what it is about.
@@ -193,12 +198,12 @@ impl Finding {
 }
 
 /// Notes, each once.
-pub(crate) fn remarks(notes: impl IntoIterator<Item = String>) -> impl Iterator<Item = Finding> {
-    notes.into_iter().map(|note| Finding::new(Code::Remark, note))
+pub(crate) fn remarks(notes: impl IntoIterator<Item = String>) -> impl Iterator<Item = FindingRow> {
+    notes.into_iter().map(|note| FindingRow::new(Code::Remark, note))
 }
 
 /// How a model or a comparison fares of which this was found.
-pub(crate) fn status(rows: &[Finding]) -> Status {
+pub(crate) fn status(rows: &[FindingRow]) -> Status {
     let is_failed = rows.iter().any(|row| row.severity == Severity::Error);
     if is_failed { Status::Failed } else { Status::Passed }
 }

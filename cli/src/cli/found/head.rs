@@ -3,25 +3,25 @@
 use serde::{Deserialize, Serialize};
 
 use super::coverage::Unexercised;
-use super::finding::{Code, Finding, Severity};
+use super::finding::{Code, FindingRow, Severity};
 use super::inputs::Inputs;
 use super::samples::SampleResult;
 use super::status::Status;
 use super::weights::ComparedWeights;
-use crate::cli::message::Problem;
+use crate::cli::message::ReportedProblem;
 
 /// How it went, on what, and what was found.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Head {
     pub(crate) status: Status,
     /// Why there is no more to say.
-    pub(crate) error: Option<Problem>,
+    pub(crate) error: Option<ReportedProblem>,
     /// Sets of inputs that it ran on.
     pub(crate) sets: usize,
     pub(crate) inputs: Inputs,
     pub(crate) tolerance_file: Option<String>,
     /// Everything that was found, the notes first and the warnings last.
-    pub(crate) rows: Vec<Finding>,
+    pub(crate) rows: Vec<FindingRow>,
     /// What the conversion did to the constants.
     pub(crate) weights: ComparedWeights,
     /// How each set fared where there are several, the worst first.
@@ -33,7 +33,7 @@ pub(crate) struct Head {
 
 impl Head {
     /// Where there is nothing but an error.
-    pub(crate) fn unusable(problem: Problem) -> Head {
+    pub(crate) fn unusable(problem: ReportedProblem) -> Head {
         Head { status: Status::Unusable, error: Some(problem), ..Head::default() }
     }
 
@@ -43,17 +43,17 @@ impl Head {
     }
 
     /// The rows of a severity.
-    pub(crate) fn of(&self, severity: Severity) -> impl Iterator<Item = &Finding> {
+    pub(crate) fn of(&self, severity: Severity) -> impl Iterator<Item = &FindingRow> {
         self.rows.iter().filter(move |row| row.severity == severity)
     }
 
     /// The sentences of the rows of a severity, with what they are about.
     pub(crate) fn sentences(&self, severity: Severity) -> Vec<String> {
-        self.of(severity).map(Finding::in_words).collect()
+        self.of(severity).map(FindingRow::in_words).collect()
     }
 
     /// The sentences of the rows of one code.
     pub(crate) fn told(&self, code: Code) -> Vec<String> {
-        self.rows.iter().filter(|row| row.code == code).map(Finding::in_words).collect()
+        self.rows.iter().filter(|row| row.code == code).map(FindingRow::in_words).collect()
     }
 }

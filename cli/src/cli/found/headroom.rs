@@ -1,7 +1,7 @@
 //! How much larger values may grow before a type does not hold them.
 
 use super::audited::AuditedCast;
-use super::finding::{Code, Finding};
+use super::finding::{Code, FindingRow};
 use crate::cli::measure::number::Num;
 
 /// Other inputs easily make values this many times as large.
@@ -11,7 +11,7 @@ const NAMED: usize = 3;
 
 /// A warning of casts that hold their values only just, the closest first. Constants stay as they
 /// are, and a type that saturates has its scale from somebody who knew the values.
-pub(crate) fn warning<'a>(casts: impl Iterator<Item = &'a AuditedCast>) -> Option<Finding> {
+pub(crate) fn warning<'a>(casts: impl Iterator<Item = &'a AuditedCast>) -> Option<FindingRow> {
     let is_half = |cast: &AuditedCast| {
         cast.to.as_deref().is_some_and(|to| ["FLOAT16", "BFLOAT16"].contains(&to))
             && cast.to != cast.from
@@ -33,5 +33,5 @@ pub(crate) fn warning<'a>(casts: impl Iterator<Item = &'a AuditedCast>) -> Optio
         text += &format!("; and {} more", close.len() - NAMED);
     }
     let sentence = format!("little headroom, other inputs may overflow: {text}");
-    (!close.is_empty()).then(|| Finding::new(Code::LittleHeadroom, sentence))
+    (!close.is_empty()).then(|| FindingRow::new(Code::LittleHeadroom, sentence))
 }

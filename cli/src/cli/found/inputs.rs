@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::coverage::{Unexercised, UnexercisedKind};
-use super::finding::{Code, Finding, Severity};
+use super::finding::{Code, FindingRow, Severity};
 use super::look::InputLook;
 use super::status::Status;
 use crate::cli::caller::told;
@@ -71,7 +71,7 @@ impl Inputs {
     }
 
     /// A warning that the verdict is about random values, if it is.
-    pub(crate) fn warning(&self, status: Status) -> Option<Finding> {
+    pub(crate) fn warning(&self, status: Status) -> Option<FindingRow> {
         let so = match status {
             Status::Passed => "so a pass says little",
             _ => "and real ones may do less harm, or more",
@@ -82,13 +82,14 @@ impl Inputs {
         );
         self.is_random().then(|| {
             let sentence = format!("{}, {so}: {way}", self.randomness());
-            Finding::new(Code::RandomInputs, sentence)
+            FindingRow::new(Code::RandomInputs, sentence)
         })
     }
 
     /// Rows of how wide those look that were chosen.
-    pub(crate) fn looked(&self) -> impl Iterator<Item = Finding> {
-        let row = |code: Code, words: Option<String>| words.map(|words| Finding::new(code, words));
+    pub(crate) fn looked(&self) -> impl Iterator<Item = FindingRow> {
+        let row =
+            |code: Code, words: Option<String>| words.map(|words| FindingRow::new(code, words));
         let rows = [
             row(Code::LookedAt, self.look.in_words()),
             row(Code::OperatorsSaw, self.look.operators_in_words()),
@@ -104,7 +105,7 @@ impl Inputs {
         sets: usize,
         unexercised: &[Unexercised],
         is_strict: bool,
-    ) -> Option<Finding> {
+    ) -> Option<FindingRow> {
         let mut reasons = vec![];
         if self.is_random() && self.look.is_narrow() {
             reasons.push("every size that nobody set was 1, so nothing along an axis".to_owned());
@@ -120,7 +121,7 @@ impl Inputs {
         let sentence = format!("little evidence: {}", reasons.join("; "));
         let severity = if is_strict { Severity::Error } else { Severity::Warning };
         (!reasons.is_empty())
-            .then(|| Finding { severity, ..Finding::new(Code::LooksNarrow, sentence) })
+            .then(|| FindingRow { severity, ..FindingRow::new(Code::LooksNarrow, sentence) })
     }
 
     /// Which inputs are random, and what was chosen of them, as a note.

@@ -10,7 +10,7 @@ use tract_onnx_cast::ElementType;
 use tract_onnx_cast::audit::Outcome;
 
 use crate::cli::found::audited::{AuditedCast, MOST_CUT_OFF};
-use crate::cli::found::finding::{Code, Finding, Severity, TABLE};
+use crate::cli::found::finding::{Code, FindingRow, Severity, TABLE};
 use crate::cli::input_file::read_regular_text;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::tolerance::Tolerance;
@@ -18,7 +18,7 @@ use crate::cli::measure::tolerance::Tolerance;
 /// A model's tolerance file, and what the options of the command line change of it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Limits {
+pub(crate) struct ToleranceLimits {
     #[serde(default)]
     audit: CastLimits,
     #[serde(default)]
@@ -66,27 +66,27 @@ impl OutputTolerances {
     }
 }
 
-impl Limits {
+impl ToleranceLimits {
     /// The file that was asked for, or the one beside the model: `NAME.tolerance.toml` for
     /// `NAME.onnx`.
     pub(crate) fn of(
         model: &Path,
         file: Option<&Path>,
-    ) -> anyhow::Result<(Limits, Option<PathBuf>)> {
+    ) -> anyhow::Result<(ToleranceLimits, Option<PathBuf>)> {
         let beside = model.with_extension("tolerance.toml");
         let path = match file {
             Some(file) => file,
             None if beside.symlink_metadata().is_ok() => &beside,
-            None => return Ok((Limits::default(), None)),
+            None => return Ok((ToleranceLimits::default(), None)),
         };
         let name = path.display();
         let text = read_regular_text(path).with_context(|| name.to_string())?;
-        let limits = Limits::parse(&text).with_context(|| name.to_string())?;
+        let limits = ToleranceLimits::parse(&text).with_context(|| name.to_string())?;
         Ok((limits, Some(path.into())))
     }
 
-    fn parse(text: &str) -> anyhow::Result<Limits> {
-        let limits: Limits = toml::from_str(text)?;
+    fn parse(text: &str) -> anyhow::Result<ToleranceLimits> {
+        let limits: ToleranceLimits = toml::from_str(text)?;
         let CastLimits { all, cast } = &limits.audit;
         for (what, limit) in cast.values().flatten().chain(all) {
             check_limit(what, limit)?;
@@ -193,20 +193,20 @@ impl Limits {
     }
 
     /// What a cast did beyond its limits.
-    pub(crate) fn exceeded(&self, cast: &AuditedCast) -> Vec<Finding> {
+    pub(crate) fn exceeded(&self, cast: &AuditedCast) -> Vec<FindingRow> {
         let exceeded = |code: Code| {
             let (found, limit) = (cast.measure(code), self.limit_of(cast, code));
             let reach = if code == Code::SaturatedShare { cast.reach_in_words() } else { None };
             let more = reach.map_or(String::new(), |reach| format!(": {reach}"));
             let sentence =
                 || format!("{} {}, the limit is {}{more}", code.name(), Num(found), Num(limit));
-            (found > limit).then(|| Finding::at(&cast.node, &cast.graph, code, sentence()))
+            (found > limit).then(|| FindingRow::at(&cast.node, &cast.graph, code, sentence()))
         };
         Code::counted().filter_map(exceeded).collect()
     }
 
     /// What else was found; an error that is allowed is only to be known.
-    pub(crate) fn judged(&self, mut finding: Finding) -> Finding {
+    pub(crate) fn judged(&self, mut finding: FindingRow) -> FindingRow {
         let is_whole = !Code::counted().any(|code| code == finding.code);
         if is_whole && finding.code.is_limitable() && self.limit(&finding.node, finding.code) >= 1.0
         {

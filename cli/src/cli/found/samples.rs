@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::compared::tensor::ComparedTensor;
-use super::finding::{Code, Finding};
+use super::finding::{Code, FindingRow};
 use crate::cli::measure::number::Num;
 use crate::cli::message::single_line;
 
@@ -50,7 +50,7 @@ pub(crate) fn sort(samples: &mut [SampleResult]) {
 }
 
 /// A row of how many failed, and of the worst.
-pub(crate) fn finding(samples: &[SampleResult], by: &str) -> Option<Finding> {
+pub(crate) fn finding(samples: &[SampleResult], by: &str) -> Option<FindingRow> {
     let failed = samples.iter().filter(|sample| !sample.passed).count();
     let told = |sample: &&SampleResult| !sample.passed || sample.error.0 > 0.0;
     let worst = samples.iter().filter(told).take(TOLD).map(|sample| {
@@ -64,5 +64,5 @@ pub(crate) fn finding(samples: &[SampleResult], by: &str) -> Option<Finding> {
     let (count, worst) = (samples.len(), worst.join(", "));
     let failed = if failed == 0 { String::new() } else { format!("{failed} of {count} fail; ") };
     let sentence = format!("{failed}the worst, by {by}: {worst}");
-    Some(Finding::new(Code::BySample, sentence))
+    Some(FindingRow::new(Code::BySample, sentence))
 }

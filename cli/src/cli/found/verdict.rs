@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::compared::tensor::ComparedTensor;
-use super::finding::{Code, Finding};
+use super::finding::{Code, FindingRow};
 use crate::cli::measure::number::Num;
 
 /// What the arithmetic says of a conversion.
@@ -119,14 +119,14 @@ impl Judgement {
     }
 
     /// What fails a comparison that no tolerance judges.
-    pub(crate) fn finding(&self) -> Option<Finding> {
+    pub(crate) fn finding(&self) -> Option<FindingRow> {
         let code = match self.verdict? {
             Verdict::Broken => Code::Broken,
             Verdict::Imprecise => Code::Imprecise,
             Verdict::Same | Verdict::Rounded => return None,
         };
         let node = self.culprits.first().map_or("", |culprit| culprit.node.as_str());
-        Some(Finding::at(node, "", code, self.reason.clone()))
+        Some(FindingRow::at(node, "", code, self.reason.clone()))
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::finding::{Code, Finding};
+use super::finding::{Code, FindingRow};
 use crate::cli::measure::alike::Alike;
 use crate::cli::measure::change::{STANDS_FOR_INFINITY, WeightChange};
 use crate::cli::measure::number::Num;
@@ -121,11 +121,11 @@ impl ComparedWeight {
 
 impl ComparedWeights {
     /// The weights that alone make the conversion fail.
-    pub(crate) fn errors(&self) -> impl Iterator<Item = Finding> {
+    pub(crate) fn errors(&self) -> impl Iterator<Item = FindingRow> {
         let wrong = self.changed.iter().filter(|weight| weight.is_error);
         wrong.map(|weight| {
             let sentence = format!("weight `{}`: {}", weight.name, weight.text);
-            Finding::new(Code::WrongWeight, sentence)
+            FindingRow::new(Code::WrongWeight, sentence)
         })
     }
 

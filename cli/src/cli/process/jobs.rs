@@ -7,7 +7,7 @@ use super::protocol::Outcome;
 use super::request::Request;
 use super::supervisor::Supervisor;
 use crate::cli::args::resources::Resources;
-use crate::cli::message::{Problem, single_line};
+use crate::cli::message::{ReportedProblem, single_line};
 use crate::cli::report::progress_bar::Teller;
 
 /// Has a worker answer, and shows what it is at.
@@ -27,7 +27,7 @@ pub(crate) fn ask_all<R: Request<Answer: Send> + Sync>(
     requests: &[R],
     jobs: usize,
     resources: Resources,
-    unusable: impl Fn(&R, Problem) -> R::Answer + Sync,
+    unusable: impl Fn(&R, ReportedProblem) -> R::Answer + Sync,
 ) -> anyhow::Result<Vec<R::Answer>> {
     let teller = Teller::of(requests.len());
     let answer = |request: &R, supervisor: &mut Supervisor| {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cli::message::{self, ErrorKind, Problem, at};
+use crate::cli::message::{self, ErrorKind, ReportedProblem, at};
 use crate::cli::work::engine::Engine;
 
 /// Set in the worker's environment, and only there.
@@ -42,7 +42,7 @@ pub(crate) enum Outcome<A> {
     /// The answer.
     Done(A),
     /// The model or an input cannot be used, for this reason.
-    Unusable(Problem),
+    Unusable(ReportedProblem),
 }
 
 /// What became of a request, and whether the worker should be asked nothing else: after a panic,
@@ -72,7 +72,7 @@ impl<A> Outcome<A> {
 }
 
 /// What to tell the user about a worker's end, given what tract or the standard library said last.
-pub(crate) fn explain(last_words: &str, memory_bytes: u64) -> Problem {
+pub(crate) fn explain(last_words: &str, memory_bytes: u64) -> ReportedProblem {
     // By the standard library when it aborts, and by tract's errors and assertions.
     let no_memory = ["memory allocation", "failed to allocate", "data.is_null()"];
     if no_memory.iter().any(|mark| last_words.contains(mark)) {
@@ -84,12 +84,12 @@ pub(crate) fn explain(last_words: &str, memory_bytes: u64) -> Problem {
         let words = message::shortened_line(last_words);
         (ErrorKind::Model, format!("tract cannot handle this model ({words})"))
     };
-    Problem { kind, message }
+    ReportedProblem { kind, message }
 }
 
 /// What to tell the user about an error of a worker that lives on.
-pub(crate) fn problem_of(error: &anyhow::Error, memory_bytes: u64) -> Problem {
-    let problem = Problem::of(error, ErrorKind::Model);
+pub(crate) fn problem_of(error: &anyhow::Error, memory_bytes: u64) -> ReportedProblem {
+    let problem = ReportedProblem::of(error, ErrorKind::Model);
     // tract's assertion, behind the place that it was caught at: a name may have any words in it.
     match problem.message.split_once("): failed to allocate Layout {") {
         Some((place, _)) => out_of_memory(&format!("{place}): "), memory_bytes),
@@ -98,9 +98,9 @@ pub(crate) fn problem_of(error: &anyhow::Error, memory_bytes: u64) -> Problem {
 }
 
 /// That tract ran out of memory at a place.
-fn out_of_memory(place: &str, memory_bytes: u64) -> Problem {
+fn out_of_memory(place: &str, memory_bytes: u64) -> ReportedProblem {
     let gib = memory_bytes as f64 / (1u64 << 30) as f64;
     let message =
         format!("{place}tract ran out of memory; --max-memory raises the limit of {gib:.1} GiB");
-    Problem { kind: ErrorKind::Limit, message }
+    ReportedProblem { kind: ErrorKind::Limit, message }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use crate::cli::args::resources::Resources;
-use crate::cli::message::{ErrorKind, Problem};
+use crate::cli::message::{ErrorKind, ReportedProblem};
 use crate::cli::output_file::remove_drafts_of;
 use crate::cli::process::protocol::{Order, Outcome, REPLY, Reply, WORKER_VARIABLE, explain};
 use crate::cli::process::request::Request;
@@ -80,7 +80,7 @@ impl Supervisor {
         };
         let Ok(line) = serde_json::to_string(&order) else {
             let message = "the path is not UTF-8".into();
-            return unusable(Problem { kind: ErrorKind::Call, message });
+            return unusable(ReportedProblem { kind: ErrorKind::Call, message });
         };
         loop {
             let mut worker = match self.worker.take() {
@@ -112,14 +112,14 @@ impl Supervisor {
     }
 }
 
-fn too_late(most: Duration, is_said: bool) -> Problem {
+fn too_late(most: Duration, is_said: bool) -> ReportedProblem {
     let seconds = most.as_secs();
     let message = if is_said {
         format!("takes longer than the --timeout of {seconds} s")
     } else {
         format!("takes longer than {seconds} s, which --timeout changes")
     };
-    Problem { kind: ErrorKind::Limit, message }
+    ReportedProblem { kind: ErrorKind::Limit, message }
 }
 
 /// The limit of memory if the user sets none: room for tract itself, and for copies of what the

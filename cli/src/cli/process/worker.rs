@@ -1,6 +1,6 @@
 //! The process that runs tract. It answers requests until its standard input ends.
 
-use crate::cli::message::{ErrorKind, Problem, panic_words};
+use crate::cli::message::{ErrorKind, ReportedProblem, panic_words};
 use std::io::{self, BufRead, Write};
 use std::panic::{self, AssertUnwindSafe};
 use std::process::{self, ExitCode};
@@ -61,8 +61,10 @@ fn give_up(allowed: Duration) {
     let message = format!(
         "tract takes longer to load this model than {seconds} s, which is for a file of this size; --timeout says how long all may take"
     );
-    let outcome =
-        Outcome::<()>::Unusable(Problem { kind: ErrorKind::Limit, message: message.clone() });
+    let outcome = Outcome::<()>::Unusable(ReportedProblem {
+        kind: ErrorKind::Limit,
+        message: message.clone(),
+    });
     if let Ok(reply) =
         serde_json::to_string(&Reply { outcome, is_last: true, no_plan: Some(message) })
     {
@@ -74,7 +76,7 @@ fn give_up(allowed: Duration) {
 
 fn reply(answerers: &[Answerer], order: &str, deadline: &Deadline) -> io::Result<()> {
     let unusable = |error: serde_json::Error| {
-        let problem = Problem { kind: ErrorKind::Call, message: error.to_string() };
+        let problem = ReportedProblem { kind: ErrorKind::Call, message: error.to_string() };
         let outcome = Outcome::<()>::Unusable(problem);
         serde_json::to_string(&Reply { outcome, is_last: false, no_plan: None })
     };

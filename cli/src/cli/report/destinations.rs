@@ -6,7 +6,7 @@ use anyhow::ensure;
 
 use crate::cli::args::report::{JsonArgs, ReportArgs};
 use crate::cli::input::args::InputArgs;
-use crate::cli::message::{Problem, printable};
+use crate::cli::message::{ReportedProblem, printable};
 use crate::cli::output_file::{folder_of, write_whole};
 use crate::cli::report::terminal::Output;
 
@@ -89,11 +89,11 @@ impl Exports<'_> {
     pub(crate) fn write(
         &self,
         to: &ReportArgs,
-        problems: impl ExactSizeIterator<Item = Option<Problem>>,
+        problems: impl ExactSizeIterator<Item = Option<ReportedProblem>>,
         output: &mut Output,
     ) -> anyhow::Result<()> {
         let pieces = problems.len();
-        let problems: Vec<Problem> = problems.flatten().collect();
+        let problems: Vec<ReportedProblem> = problems.flatten().collect();
         let is_lone = pieces == 1 && !problems.is_empty();
         for (path, make) in [(&to.report, self.page), (&to.junit, self.junit)] {
             if let Some(path) = path {
@@ -118,9 +118,9 @@ impl Exports<'_> {
         match &problems[..] {
             [] => Ok(()),
             [problem] => Err(problem.clone().into()),
-            [Problem { kind, message }, rest @ ..] => {
+            [ReportedProblem { kind, message }, rest @ ..] => {
                 let message = format!("{message} (and {} more)", rest.len());
-                Err(Problem { kind: *kind, message }.into())
+                Err(ReportedProblem { kind: *kind, message }.into())
             }
         }
     }

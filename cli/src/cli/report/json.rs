@@ -5,11 +5,11 @@ use serde::{Serialize, Serializer};
 
 use crate::cli::found::audited::Audited;
 use crate::cli::found::compared::Compared;
-use crate::cli::found::finding::{Code, Finding, Severity};
+use crate::cli::found::finding::{Code, FindingRow, Severity};
 use crate::cli::found::head::Head;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::value::Value;
-use crate::cli::message::Problem;
+use crate::cli::message::ReportedProblem;
 use crate::cli::report::verdict;
 
 /// JSON of a value, on one line without control characters: a terminal in UTF-8 obeys those from
@@ -61,7 +61,7 @@ pub(crate) fn document(verb: &str, value: &impl Serialize) -> anyhow::Result<Str
 }
 
 /// What is written in the place of an answer that there is not, where the exit status is 2.
-pub(crate) fn of_problem(error: &Problem) -> anyhow::Result<String> {
+pub(crate) fn of_problem(error: &ReportedProblem) -> anyhow::Result<String> {
     document("error", &serde_json::json!({ "error": error }))
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn of_audits(models: &[Audited]) -> anyhow::Result<String> {
     struct Audits<'a> {
         models: Vec<Model<'a>>,
     }
-    fn of_cast(row: &Finding) -> OfCast<'_> {
+    fn of_cast(row: &FindingRow) -> OfCast<'_> {
         OfCast {
             kind: row.code,
             node: &row.node,

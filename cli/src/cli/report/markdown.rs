@@ -2,7 +2,7 @@
 
 use crate::cli::found::audited::{Audited, AuditedCast};
 use crate::cli::found::compared::{Compared, ComparedTensor};
-use crate::cli::found::finding::{Finding, Severity};
+use crate::cli::found::finding::{FindingRow, Severity};
 use crate::cli::found::head::Head;
 use crate::cli::found::status::Status;
 use crate::cli::message::{single_line, without_middle};
@@ -66,7 +66,7 @@ fn of_audit(model: &Audited, top: usize) -> Blocks {
         blocks.push(format!("**What to do:** {}", sentence(&next)));
     }
     blocks.extend(warnings(head));
-    let error = |row: &Finding| {
+    let error = |row: &FindingRow| {
         let line = format!("**{}:** {}", row.code.entry().label, sentence(&row.in_words()));
         if row.help.is_empty() { line } else { format!("{line} ({})", sentence(&row.help)) }
     };

@@ -9,7 +9,7 @@ use super::{phrases, remarks, verdict};
 use crate::cli::args::report::{Shown, TOP};
 use crate::cli::found::audited::{Audited, AuditedCast};
 use crate::cli::found::compared::{Compared, ComparedTensor};
-use crate::cli::found::finding::{Finding, Severity};
+use crate::cli::found::finding::{FindingRow, Severity};
 use crate::cli::found::head::Head;
 use crate::cli::found::status::Status;
 use crate::cli::measure::number::Num;
@@ -54,7 +54,7 @@ impl Terminal<'_> {
 
     /// Rows of a severity, in a colour.
     fn rows(self, head: &Head, severity: Severity, style: Style) -> Vec<String> {
-        let line = |row: &Finding| {
+        let line = |row: &FindingRow| {
             let label = format!("{}:", row.code.entry().label);
             format!("{} {}", self.output.paint(style, &label), single_line(&row.in_words()))
         };

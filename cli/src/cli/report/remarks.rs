@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::phrases::{both_types, type_name};
 use crate::cli::found::compared::{CastName, Compared};
-use crate::cli::found::finding::{Code, Finding, Severity};
+use crate::cli::found::finding::{Code, FindingRow, Severity};
 use crate::cli::found::head::Head;
 use crate::cli::found::weights::{ComparedWeight, ComparedWeights};
 use crate::cli::message::{counted, listed, quoted, single_line};
 
 /// A row as a line.
-pub(crate) fn line(row: &Finding) -> String {
+pub(crate) fn line(row: &FindingRow) -> String {
     format!("{}: {}", row.code.entry().label, single_line(&row.in_words()))
 }
 
@@ -20,7 +20,7 @@ pub(crate) fn note_lines(head: &Head) -> Vec<String> {
     head.of(Severity::Note).filter(|row| is_general(row)).map(line).collect()
 }
 
-fn is_general(row: &Finding) -> bool {
+fn is_general(row: &FindingRow) -> bool {
     matches!(
         row.code,
         Code::Remark | Code::NotFinite | Code::LookedAt | Code::BySample | Code::Scores
@@ -34,9 +34,9 @@ const ALIKE: usize = 3;
 /// share a line.
 pub(crate) fn part_lines(head: &Head) -> Vec<String> {
     let mut lines = weight_lines(&head.weights);
-    let idle: Vec<&Finding> = head.of(Severity::Note).filter(|r| r.code == Code::NoOp).collect();
+    let idle: Vec<&FindingRow> = head.of(Severity::Note).filter(|r| r.code == Code::NoOp).collect();
     let shared = idle.len() > 1;
-    let rows: Vec<&Finding> = head.of(Severity::Note).filter(|row| !is_general(row)).collect();
+    let rows: Vec<&FindingRow> = head.of(Severity::Note).filter(|row| !is_general(row)).collect();
     let mut told: BTreeMap<Code, usize> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.code.is_static()) {
         *told.entry(row.code).or_default() += 1;

@@ -8,7 +8,7 @@ use tract_onnx_cast::ElementType;
 use crate::cli::args::report::Shown;
 use crate::cli::found::audited::{Audited, AuditedCast};
 use crate::cli::found::compared::{CastChanges, CastName, Compared};
-use crate::cli::found::finding::{Code, Finding};
+use crate::cli::found::finding::{Code, FindingRow};
 use crate::cli::found::head::Head;
 use crate::cli::found::profile::{Point, Profile};
 use crate::cli::found::status::Status;
@@ -35,7 +35,8 @@ fn audited(count: usize) -> Audited {
         ..AuditedCast::default()
     };
     let casts: Vec<AuditedCast> = (0..count).map(cast).collect();
-    let beyond = |cast: &AuditedCast| Finding::at(&cast.node, "", Code::Overflowed, "overflowed 2");
+    let beyond =
+        |cast: &AuditedCast| FindingRow::at(&cast.node, "", Code::Overflowed, "overflowed 2");
     let rows = casts.iter().map(beyond).collect();
     let head = Head { status: Status::Failed, sets: 1, rows, ..Head::default() };
     Audited { model: "m.onnx".into(), head, casts, ..Audited::default() }

@@ -12,7 +12,7 @@ use super::remarks::wrong_weights;
 use crate::cli::caller::{is_python, told};
 use crate::cli::found::audited::{Audited, AuditedCast};
 use crate::cli::found::compared::{CastName, Compared, ComparedTensor, Divergence, GraphNode};
-use crate::cli::found::finding::{Code, Finding, Severity};
+use crate::cli::found::finding::{Code, FindingRow, Severity};
 use crate::cli::found::status::Status;
 use crate::cli::found::verdict::{Culprit, FaultKind, Verdict};
 use crate::cli::found::weights::ComparedWeights;
@@ -103,7 +103,7 @@ fn by_outputs(pair: &Compared) -> (bool, String) {
 }
 
 /// What fails a comparison that nothing but `--strict` does.
-fn only_narrow(pair: &Compared) -> Option<&Finding> {
+fn only_narrow(pair: &Compared) -> Option<&FindingRow> {
     let mut errors = pair.head.of(Severity::Error);
     let first = errors.next().filter(|row| row.code == Code::LooksNarrow)?;
     errors.next().is_none().then_some(first)

@@ -20,7 +20,7 @@ use crate::cli::input::chosen::price::Price;
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::source::Source;
 use crate::cli::input_file::open_regular;
-use crate::cli::message::{ErrorKind, Problem, single_line};
+use crate::cli::message::{ErrorKind, ReportedProblem, single_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::deadline::Deadline;
 use crate::cli::work::engine::{Engine, Walked, note_of};
@@ -113,7 +113,7 @@ impl Loader {
             gib(size),
             gib(self.memory_bytes)
         );
-        Err(Problem { kind: ErrorKind::Limit, message }.into())
+        Err(ReportedProblem { kind: ErrorKind::Limit, message }.into())
     }
 
     /// Reads and loads a model's file.

@@ -11,7 +11,7 @@ use tract_onnx_cast::survey::{CastKind, CastNode, Survey};
 use tract_onnx_cast::{CastOnnx, Error, ErrorKind, HalfArithmetic, model_proto};
 
 use crate::cli::found::audited::AuditedCast;
-use crate::cli::found::finding::Finding;
+use crate::cli::found::finding::FindingRow;
 use crate::cli::input::sets::Set;
 use crate::cli::progress;
 use crate::cli::work::model::{Loader, Model};
@@ -117,7 +117,7 @@ impl Probed {
 
     /// What can be said without running the model. A warning of what might happen to values is left out for a constant input
     /// that has been counted and to whose values it did not happen.
-    pub(crate) fn findings(&self, rows: &[AuditRow]) -> Vec<Finding> {
+    pub(crate) fn findings(&self, rows: &[AuditRow]) -> Vec<FindingRow> {
         let fact = |finding: &audit::Finding| {
             let cast = self.survey.rows().get(finding.place)?;
             let feared = match finding.kind {
@@ -130,7 +130,7 @@ impl Probed {
                 row.zip(feared).is_some_and(|(row, outcome)| row.stats.count(outcome) == 0);
             let (node, graph) = (&cast.node, cast.graph.to_string());
             let code = finding.kind.into();
-            (!is_groundless).then(|| Finding::at(node, &graph, code, finding.text.clone()))
+            (!is_groundless).then(|| FindingRow::at(node, &graph, code, finding.text.clone()))
         };
         self.survey.findings().iter().filter_map(fact).collect()
     }

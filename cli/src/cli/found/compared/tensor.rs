@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::cli::found::finding::{Code, Finding};
+use crate::cli::found::finding::{Code, FindingRow};
 use crate::cli::found::scores::ScoreMetrics;
 use crate::cli::measure::change::STANDS_FOR_INFINITY;
 use crate::cli::measure::number::Num;
@@ -180,9 +180,9 @@ impl ComparedTensor {
     }
 
     /// A row of its scores, where they differ.
-    pub(crate) fn scores_in_words(&self) -> Option<Finding> {
+    pub(crate) fn scores_in_words(&self) -> Option<FindingRow> {
         let scores = self.scores.as_ref().filter(|_| !self.identical)?;
-        Some(Finding::at(&self.name, "", Code::Scores, scores.in_words()))
+        Some(FindingRow::at(&self.name, "", Code::Scores, scores.in_words()))
     }
 
     /// How many values are NaN or infinite on one side alone.

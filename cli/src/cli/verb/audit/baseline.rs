@@ -9,7 +9,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{self, Outcome};
 
 use crate::cli::found::audited::AuditedCast;
-use crate::cli::found::finding::{Code, Finding};
+use crate::cli::found::finding::{Code, FindingRow};
 use crate::cli::input::declared::Declared;
 use crate::cli::input::sets::Set;
 use crate::cli::measure::metrics::OutputMetrics;
@@ -123,7 +123,7 @@ impl<'a> Baseline<'a> {
 impl Excuses {
     /// The cast without what the baseline does as well, of which a sentence each is added to the
     /// second argument.
-    pub(super) fn excuse(&self, cast: &AuditedCast, excused: &mut Vec<Finding>) -> AuditedCast {
+    pub(super) fn excuse(&self, cast: &AuditedCast, excused: &mut Vec<FindingRow>) -> AuditedCast {
         let mut left = cast.clone();
         let below = |cast: &AuditedCast| {
             cast.graph.split_once('/').map_or(String::new(), |(_, path)| path.into())
@@ -136,7 +136,7 @@ impl Excuses {
             if *count > 0 && theirs >= *count {
                 let node = &cast.node;
                 let sentence = format!("{what} {count}, and {theirs} in the original");
-                excused.push(Finding::at(node, &cast.graph, Code::Excused, sentence));
+                excused.push(FindingRow::at(node, &cast.graph, Code::Excused, sentence));
                 *count = 0;
             }
         };

@@ -16,17 +16,17 @@ use crate::cli::args::tolerance::parse_allow;
 use crate::cli::caller::named;
 use crate::cli::found::audited::{Audited, AuditedCast};
 use crate::cli::found::coverage::Unexercised;
-use crate::cli::found::finding::{Code, Finding, remarks, status};
+use crate::cli::found::finding::{Code, FindingRow, remarks, status};
 use crate::cli::found::head::Head;
 use crate::cli::found::headroom;
-use crate::cli::found::limits::Limits;
+use crate::cli::found::limits::ToleranceLimits;
 use crate::cli::found::samples;
 use crate::cli::found::status::Status;
 use crate::cli::input::args::{InputArgs, SetsArgs};
 use crate::cli::input::cases::{self, Case, file_of};
 use crate::cli::input::declared::Declared;
 use crate::cli::input::sets::{self, Set};
-use crate::cli::message::{ErrorKind, Problem, add_once, counted};
+use crate::cli::message::{ErrorKind, ReportedProblem, add_once, counted};
 use crate::cli::process::jobs::ask_all;
 use crate::cli::process::request::Request;
 use crate::cli::report::destinations::{Exports, check_places};
@@ -109,8 +109,8 @@ impl Verb for Audit {
             text: &|output| plain_text::of_audits(&models, self.to.shown(), output),
         };
         let problem = |model: &Audited| {
-            let Problem { kind, message } = model.head.error.clone()?;
-            Some(Problem { kind, message: format!("{}: {message}", model.model) })
+            let ReportedProblem { kind, message } = model.head.error.clone()?;
+            Some(ReportedProblem { kind, message: format!("{}: {message}", model.model) })
         };
         report.write(&self.to, models.iter().map(problem), output)?;
         Ok(models.iter().map(|model| model.head.status).max().unwrap_or(Status::Passed))
@@ -155,7 +155,7 @@ fn requests(args: &Audit) -> anyhow::Result<Vec<AuditRequest>> {
         input.check_nothing_is_random("those beside the models are recorded")?;
     }
     let request = |(model, cases): (PathBuf, Vec<Case>)| {
-        let (mut limits, limits_file) = Limits::of(&model, args.to.tolerance.as_deref())?;
+        let (mut limits, limits_file) = ToleranceLimits::of(&model, args.to.tolerance.as_deref())?;
         limits.allow(&args.allow);
         let (input, baseline) = (input.clone(), baseline.clone());
         let is_strict = args.strict;
@@ -171,7 +171,7 @@ pub(crate) struct AuditRequest {
     /// The model's own sets of inputs, where they are to be used.
     pub(crate) cases: Vec<Case>,
     pub(crate) input: InputArgs,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ToleranceLimits,
     pub(crate) limits_file: Option<PathBuf>,
     /// The model of which this one is a conversion.
     pub(crate) baseline: Option<PathBuf>,
@@ -273,7 +273,7 @@ impl AuditRequest {
         let Some(name) = self.limits.unknown_casts(&names).next() else { return Ok(()) };
         let message =
             format!("there are limits for the cast `{name}`, but the model has none of that name");
-        Err(Problem { kind: ErrorKind::Call, message }.into())
+        Err(ReportedProblem { kind: ErrorKind::Call, message }.into())
     }
 
     /// What was asked, before anything is found.
@@ -290,10 +290,10 @@ impl AuditRequest {
     fn finish(
         &self,
         model: &mut Audited,
-        notes: Vec<Finding>,
-        excused: Vec<Finding>,
-        declared: Vec<Finding>,
-        mut errors: Vec<Finding>,
+        notes: Vec<FindingRow>,
+        excused: Vec<FindingRow>,
+        declared: Vec<FindingRow>,
+        mut errors: Vec<FindingRow>,
         rows: &[AuditRow],
     ) {
         let casts = &model.casts;
@@ -301,18 +301,19 @@ impl AuditRequest {
             casts.iter().map(|cast| cast.elements.saturating_sub(cast.source.nans)).sum::<u64>();
         if !casts.is_empty() && seen == 0 {
             let sentence = "no value other than NaN has reached a cast, which shows nothing";
-            errors.push(Finding::new(Code::NothingSeen, sentence));
+            errors.push(FindingRow::new(Code::NothingSeen, sentence));
         }
         let judged = |finding| self.limits.judged(finding);
-        let declared: Vec<Finding> = declared.into_iter().map(judged).collect();
-        let errors: Vec<Finding> = errors.into_iter().map(judged).collect();
+        let declared: Vec<FindingRow> = declared.into_iter().map(judged).collect();
+        let errors: Vec<FindingRow> = errors.into_iter().map(judged).collect();
         let all: Vec<AuditedCast> = rows.iter().map(AuditedCast::of).collect();
         // What happens to constants happens on any inputs.
         let depends = all.iter().any(|cast| !cast.constant);
         let head = &model.head;
         let narrow = head.inputs.narrow(head.sets, &head.unexercised, self.is_strict);
         let narrow = narrow.filter(|_| depends);
-        let judged: Vec<Finding> = declared.iter().chain(&errors).chain(&narrow).cloned().collect();
+        let judged: Vec<FindingRow> =
+            declared.iter().chain(&errors).chain(&narrow).cloned().collect();
         let failed = status(&judged);
         let received = received(casts).filter(|_| failed == Status::Passed);
         let random = model.head.inputs.warning(failed).filter(|_| depends);
@@ -328,7 +329,7 @@ impl AuditRequest {
 
 /// A note on casts that were given NaN or infinities. That is within every cast's limits, but it
 /// means that something is wrong before them.
-fn received(casts: &[AuditedCast]) -> Option<Finding> {
+fn received(casts: &[AuditedCast]) -> Option<FindingRow> {
     let is_given = |cast: &&AuditedCast| cast.source.nans + cast.source.infinities > 0;
     let mut given = casts.iter().filter(is_given).map(|cast| &cast.node);
     let (first, more) = (given.next()?, given.count());
@@ -336,5 +337,5 @@ fn received(casts: &[AuditedCast]) -> Option<Finding> {
     let sentence = format!(
         "NaN or infinities reach `{first}`{others}: no cast is blamed for what it is given, `compare` finds where it arises"
     );
-    Some(Finding::new(Code::NotFinite, sentence))
+    Some(FindingRow::new(Code::NotFinite, sentence))
 }

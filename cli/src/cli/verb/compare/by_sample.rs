@@ -3,7 +3,7 @@
 use tract_onnx::prelude::TractResult;
 
 use super::open::Sides;
-use crate::cli::found::limits::Limits;
+use crate::cli::found::limits::ToleranceLimits;
 use crate::cli::found::samples::{SampleResult, sort};
 use crate::cli::measure::metrics::compared;
 use crate::cli::tensor::NamedTensor;
@@ -27,7 +27,7 @@ impl Samples {
         &mut self,
         place: usize,
         outputs: &[(&NamedTensor, &NamedTensor)],
-        limits: &Limits,
+        limits: &ToleranceLimits,
     ) -> TractResult<()> {
         let Some(name) = self.names.get(place) else { return Ok(()) };
         let outputs = outputs.iter().map(|(a, b)| compared(a, b, limits.output(&a.name)));

@@ -6,9 +6,9 @@ use anyhow::ensure;
 use tract_onnx::prelude::*;
 
 use crate::cli::found::compared::ComparedTensor;
-use crate::cli::found::limits::Limits;
+use crate::cli::found::limits::ToleranceLimits;
 use crate::cli::measure::metrics::Metrics;
-use crate::cli::message::{ErrorKind, Problem, add_once, counted, listed, quoted};
+use crate::cli::message::{ErrorKind, ReportedProblem, add_once, counted, listed, quoted};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::open::{Side, Sides};
 use crate::cli::work::main_graph::MainGraph;
@@ -50,7 +50,7 @@ impl Dumped {
         &mut self,
         mut reference: Vec<NamedTensor>,
         mut converted: Vec<NamedTensor>,
-        limits: &Limits,
+        limits: &ToleranceLimits,
         notes: &mut Vec<String>,
     ) -> TractResult<(Vec<NamedTensor>, Vec<NamedTensor>)> {
         if self.is_all_saved {
@@ -60,7 +60,7 @@ impl Dumped {
         let is_made = |tensor: &NamedTensor| self.order.contains_key(&tensor.name);
         let is_foreign = self.is_all_saved && !reference.iter().any(is_made);
         let message = "--graph: the model makes none of the saved tensors".into();
-        ensure!(!is_foreign, Problem { kind: ErrorKind::Call, message });
+        ensure!(!is_foreign, ReportedProblem { kind: ErrorKind::Call, message });
         let has_output =
             |side: &[NamedTensor]| side.iter().any(|tensor| outputs.contains(&tensor.name));
         if !has_output(&reference) || !has_output(&converted) {
@@ -94,7 +94,7 @@ impl Dumped {
         &mut self,
         mut reference: Vec<NamedTensor>,
         mut converted: Vec<NamedTensor>,
-        limits: &Limits,
+        limits: &ToleranceLimits,
         notes: &mut Vec<String>,
     ) -> (Vec<NamedTensor>, Vec<NamedTensor>) {
         let names = |side: &[NamedTensor]| -> HashSet<String> {

@@ -11,7 +11,7 @@ use super::inner::bodies::{had_bodies, spread};
 use super::measure::Measured;
 use super::open::{CompareRequest, LoadedModel, Sides};
 use crate::cli::found::compared::{Compared, ComparedTensor, Divergence, Divergences};
-use crate::cli::found::finding::{Code, Finding};
+use crate::cli::found::finding::{Code, FindingRow};
 use crate::cli::found::profile::Profile;
 use crate::cli::work::half::half_type;
 use crate::cli::work::main_graph::MainGraph;
@@ -70,7 +70,7 @@ impl Compared {
             let swapped = format!(
                 "the reference is {half} and the converted model is not: the original comes first, then its conversion"
             );
-            self.head.rows.push(Finding::new(Code::Swapped, swapped));
+            self.head.rows.push(FindingRow::new(Code::Swapped, swapped));
         }
         let roundings = b.probed.roundings(&measured.rows, &sides.converted_sets);
         self.converted_casts = [casts_of(&measured.rows), roundings].concat();

@@ -18,7 +18,7 @@ use super::pair::Paired;
 use super::runner::Runner;
 use crate::cli::found::compared::ComparedTensor;
 use crate::cli::found::coverage::Unexercised;
-use crate::cli::found::limits::Limits;
+use crate::cli::found::limits::ToleranceLimits;
 use crate::cli::found::look::Seen;
 use crate::cli::found::samples::SampleResult;
 use crate::cli::found::verdict::{Judgement, Verdict};
@@ -26,7 +26,7 @@ use crate::cli::found::weights::ComparedWeights;
 use crate::cli::measure::metrics::OutputMetrics;
 use crate::cli::measure::pairing::pair;
 use crate::cli::measure::scores::Scores;
-use crate::cli::message::{ErrorKind, Problem, add_once, at, names, one_line};
+use crate::cli::message::{ErrorKind, ReportedProblem, add_once, at, names, one_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::main_graph::MainGraph;
 use crate::cli::work::watched::unexercised;
@@ -196,13 +196,16 @@ fn other_type(a: &NamedTensor, b: &NamedTensor) -> Option<String> {
 }
 
 /// The outputs, if there are any, and no tolerance is for another one.
-fn known(outputs: Vec<ComparedTensor>, limits: &Limits) -> TractResult<Vec<ComparedTensor>> {
+fn known(
+    outputs: Vec<ComparedTensor>,
+    limits: &ToleranceLimits,
+) -> TractResult<Vec<ComparedTensor>> {
     ensure!(!outputs.is_empty(), "there are no outputs to compare");
     let known: Vec<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
     if let Some(name) = limits.unknown_outputs(&known).next() {
         let outputs = names(known.iter().copied());
         let message = format!("there is a tolerance for `{name}`; the outputs: {outputs}");
-        return Err(Problem { kind: ErrorKind::Call, message }.into());
+        return Err(ReportedProblem { kind: ErrorKind::Call, message }.into());
     }
     Ok(outputs)
 }

@@ -37,10 +37,10 @@ use crate::cli::args::tolerance::{ToleranceArgs, parse_output};
 use crate::cli::caller::named;
 use crate::cli::found::compared::{Compared, ComparedTensor};
 use crate::cli::found::coverage::Unexercised;
-use crate::cli::found::finding::{Code, Finding, remarks, status};
+use crate::cli::found::finding::{Code, FindingRow, remarks, status};
 use crate::cli::found::head::Head;
 use crate::cli::found::headroom;
-use crate::cli::found::limits::Limits;
+use crate::cli::found::limits::ToleranceLimits;
 use crate::cli::found::samples;
 use crate::cli::found::status::Status;
 use crate::cli::found::verdict::{Judgement, Verdict};
@@ -155,7 +155,7 @@ impl Verb for Compare {
         ensure!(!is_idle, "--engine says how models run, and --weights-only runs none");
         let request = |converted: &PathBuf| {
             let file = self.to.tolerance.as_deref();
-            let (mut limits, limits_file) = Limits::of(&file_of(converted), file)?;
+            let (mut limits, limits_file) = ToleranceLimits::of(&file_of(converted), file)?;
             limits.judge_by(self.tolerance.of_every_output(), &self.per_output);
             Ok(CompareRequest {
                 reference: self.reference.clone(),
@@ -252,7 +252,7 @@ impl CompareRequest {
         let verdict = Some(Verdict::Broken);
         let judgement =
             Judgement { verdict, reason, culprits: vec![culprit], ..Judgement::default() };
-        let rows: Vec<Finding> = judgement.finding().into_iter().collect();
+        let rows: Vec<FindingRow> = judgement.finding().into_iter().collect();
         Ok(Compared {
             reference: self.reference.display().to_string(),
             converted: self.converted.display().to_string(),
@@ -270,13 +270,13 @@ impl CompareRequest {
         let weights = weights.unwrap_or_default();
         let failed = |tensor: &&ComparedTensor| !tensor.passed;
         let told = |tensor: &ComparedTensor, code| {
-            Finding::at(&tensor.name, "", code, tensor.difference())
+            FindingRow::at(&tensor.name, "", code, tensor.difference())
         };
         let outside = outputs.iter().filter(failed).map(|t| told(t, Code::BeyondTolerance));
         let inside = measured.saved.iter().filter(failed).map(|t| told(t, Code::DiffersInside));
         let nothing = "nothing was compared: no output has a value other than NaN";
         let is_compared = outputs.iter().any(|output| output.elements > output.both_nan);
-        let nothing = (!is_compared).then(|| Finding::new(Code::NothingCompared, nothing));
+        let nothing = (!is_compared).then(|| FindingRow::new(Code::NothingCompared, nothing));
         let judged = judgement.finding().filter(|_| !self.limits.has_tolerance());
         let errors = outside.chain(inside).chain(weights.errors()).chain(nothing).chain(judged);
         let unexercised_rows = unexercised.iter().map(Unexercised::finding);
@@ -287,7 +287,7 @@ impl CompareRequest {
         let general = inputs.looked().chain(scores).chain(by_sample);
         let general = general.chain(remarks(notes));
         let narrow = inputs.narrow(sets, &unexercised, self.is_strict);
-        let mut rows: Vec<Finding> = general.chain(unexercised_rows).chain(errors).collect();
+        let mut rows: Vec<FindingRow> = general.chain(unexercised_rows).chain(errors).collect();
         rows.extend(narrow);
         let status = status(&rows);
         rows.extend(std::mem::take(&mut explained.head.rows));

@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use tract_onnx::prelude::TractResult;
 
 use crate::cli::found::compared::Compared;
-use crate::cli::found::finding::{Code, Finding, remarks, status};
+use crate::cli::found::finding::{Code, FindingRow, remarks, status};
 use crate::cli::found::head::Head;
 use crate::cli::input::saved::{self, Content};
 use crate::cli::message::{ErrorKind, about, at};
@@ -45,8 +45,8 @@ pub(super) fn compare(
     let notes = std::mem::take(&mut found.notes);
     let weights = found.judged(None, true);
     let nothing = "nothing was compared: no weight of one model belongs to one of the other";
-    let nothing = (weights.compared == 0).then(|| Finding::new(Code::NothingCompared, nothing));
-    let rows: Vec<Finding> = remarks(notes).chain(weights.errors()).chain(nothing).collect();
+    let nothing = (weights.compared == 0).then(|| FindingRow::new(Code::NothingCompared, nothing));
+    let rows: Vec<FindingRow> = remarks(notes).chain(weights.errors()).chain(nothing).collect();
     Ok(Compared {
         reference: reference.display().to_string(),
         converted: converted.display().to_string(),

@@ -15,7 +15,7 @@ use super::trial::{Written, write};
 use crate::cli::found::compared::Compared;
 use crate::cli::found::finding::{Code, Severity};
 use crate::cli::found::head::Head;
-use crate::cli::found::limits::Limits;
+use crate::cli::found::limits::ToleranceLimits;
 use crate::cli::found::status::Status;
 use crate::cli::input::args::InputArgs;
 use crate::cli::input::cases::Case;
@@ -321,7 +321,7 @@ impl ConvertRequest {
 
     /// What was written, beside the original.
     fn compare(&self, loader: &Loader, draft: &Path) -> TractResult<Compared> {
-        let mut limits = Limits::default();
+        let mut limits = ToleranceLimits::default();
         limits.judge_by(self.tolerance, &[]);
         // What was decided stands on these sets.
         let (input, samples) = (self.input.clone(), Some(SAMPLES));

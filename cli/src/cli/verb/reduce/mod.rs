@@ -31,7 +31,7 @@ use clap::Args;
 use crate::cli::args::report::JsonArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::{ToleranceArgs, parse_output};
-use crate::cli::found::limits::Limits;
+use crate::cli::found::limits::ToleranceLimits;
 use crate::cli::found::status::Status;
 use crate::cli::input::args::SetsArgs;
 use crate::cli::input::cases::file_of;
@@ -144,7 +144,8 @@ impl Reduce {
             let request = OneRequest { model: self.reference.clone(), input, check };
             return Ok(Of::Command(Box::new(request)));
         };
-        let (mut limits, limits_file) = Limits::of(&file_of(converted), self.limits.as_deref())?;
+        let (mut limits, limits_file) =
+            ToleranceLimits::of(&file_of(converted), self.limits.as_deref())?;
         limits.judge_by(self.tolerance.of_every_output(), &self.per_output);
         let pair = CompareRequest::of(&self.reference, converted);
         let pair = CompareRequest { input, limits, limits_file, samples: None, ..pair };

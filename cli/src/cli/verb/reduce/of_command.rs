@@ -89,14 +89,14 @@ fn search(
 ) -> TractResult<()> {
     let finding = format!("the command {}", trial.whole.end.told());
     let runs_here = trial.onnx.is_some();
-    let told = CaseSummary {
+    let summary = CaseSummary {
         models: vec![reduced.model.clone()],
         nodes: reduced.nodes,
         finding: finding.clone(),
         how: trial.check.command.clone(),
         is_pair: false,
     };
-    let write = |part: &Part| case::write(part, &readme::text(&told, part), place);
+    let write = |part: &Part| case::write(part, &readme::text(&summary, part), place);
     let mut attempts = Attempts { trial, save: &write };
     let Some(part) = one.reduced(&mut attempts)? else {
         reduced.problem = Some(

@@ -22,8 +22,8 @@ pub(super) struct CaseSummary {
 }
 
 /// The text of README.md.
-pub(super) fn text(told: &CaseSummary, part: &Part) -> String {
-    let CaseSummary { models, nodes, finding, how, is_pair } = told;
+pub(super) fn text(summary: &CaseSummary, part: &Part) -> String {
+    let CaseSummary { models, nodes, finding, how, is_pair } = summary;
     let left = named_nodes(&part.model);
     let list = listed(left.iter().map(|(node, op)| format!("{} ({op})", quoted(node))), 8);
     let list = harmless(&list);

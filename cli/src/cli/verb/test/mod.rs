@@ -21,7 +21,7 @@ use crate::cli::input::cases::Case;
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::{cases, files};
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::message::{self, ErrorKind, Problem, about, at, counted, single_line};
+use crate::cli::message::{self, ErrorKind, ReportedProblem, about, at, counted, single_line};
 use crate::cli::output_file::write_whole;
 use crate::cli::process::protocol::Outcome;
 use crate::cli::process::request::Request;
@@ -112,8 +112,8 @@ impl Verb for Test {
             bar.set_message(single_line(&path));
             let (reason, note) = match supervisor.ask(&request(case), |_| {})? {
                 Outcome::Done(Tested { failure, note }) => (failure, note),
-                Outcome::Unusable(Problem { kind, message }) => {
-                    unusable.push(Problem { kind, message: format!("{path}: {message}") });
+                Outcome::Unusable(ReportedProblem { kind, message }) => {
+                    unusable.push(ReportedProblem { kind, message: format!("{path}: {message}") });
                     (Some(message), None)
                 }
             };
@@ -146,7 +146,7 @@ impl Verb for Test {
 }
 
 /// A test for each case.
-fn of_lines(lines: &[Line], unusable: &[Problem]) -> anyhow::Result<String> {
+fn of_lines(lines: &[Line], unusable: &[ReportedProblem]) -> anyhow::Result<String> {
     let unusable: HashSet<&str> = unusable.iter().map(|problem| &*problem.message).collect();
     let is_unusable =
         |line: &Line, reason: &str| unusable.contains(&*format!("{}: {reason}", line.path));

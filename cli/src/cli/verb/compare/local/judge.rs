@@ -9,7 +9,7 @@ use super::fault::GIVEN;
 use super::trace::{Ran, Trace};
 use crate::cli::caller;
 use crate::cli::found::compared::ComparedTensor;
-use crate::cli::found::limits::Limits;
+use crate::cli::found::limits::ToleranceLimits;
 use crate::cli::found::verdict::{Culprit, FaultKind, Judgement, Verdict};
 use crate::cli::found::weights::ComparedWeight;
 use crate::cli::measure::number::Num;
@@ -25,7 +25,7 @@ pub(in super::super) struct Grounds<'a> {
     pub(in super::super) is_computed: bool,
     /// What was found inside, or why nothing was.
     pub(in super::super) local: Result<Local, String>,
-    pub(in super::super) limits: &'a Limits,
+    pub(in super::super) limits: &'a ToleranceLimits,
 }
 
 /// How many roundings outputs may be apart where nothing inside could be compared.
@@ -254,7 +254,11 @@ const LIMITS: &[(f64, &[ElementType])] = &[
     (1e-3, &[ElementType::Float, ElementType::Double]),
 ];
 
-fn limit_of_use(types: &HashSet<ElementType>, outputs: &[ComparedTensor], limits: &Limits) -> f64 {
+fn limit_of_use(
+    types: &HashSet<ElementType>,
+    outputs: &[ComparedTensor],
+    limits: &ToleranceLimits,
+) -> f64 {
     let of_outputs =
         outputs.iter().filter_map(|output| ElementType::from_name(&output.converted_type));
     let types: HashSet<ElementType> = types.iter().copied().chain(of_outputs).collect();

@@ -21,7 +21,7 @@ use tract_onnx_cast::untrusted::without_panic;
 use tract_onnx_cast::{Error, ErrorKind as OwnKind};
 
 use crate::cli::found::inputs::Inputs;
-use crate::cli::found::limits::Limits;
+use crate::cli::found::limits::ToleranceLimits;
 use crate::cli::input::args::{InputArgs, SearchArgs};
 use crate::cli::input::cases::Case;
 use crate::cli::input::declared::{Declared, Input};
@@ -45,7 +45,7 @@ pub(crate) struct CompareRequest {
     pub(crate) reference: PathBuf,
     pub(crate) converted: PathBuf,
     pub(crate) input: InputArgs,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ToleranceLimits,
     pub(crate) limits_file: Option<PathBuf>,
     pub(crate) all_tensors: bool,
     /// Whether nothing but the weights is compared.
@@ -68,7 +68,7 @@ impl CompareRequest {
             reference: reference.into(),
             converted: converted.into(),
             input: InputArgs::default(),
-            limits: Limits::default(),
+            limits: ToleranceLimits::default(),
             limits_file: None,
             all_tensors: false,
             is_of_weights: false,

@@ -7,7 +7,7 @@ use tract_onnx::prelude::*;
 
 use super::finding::{TensorFinding, noise};
 use super::matched::{Matched, Pair};
-use crate::cli::found::limits::Limits;
+use crate::cli::found::limits::ToleranceLimits;
 use crate::cli::found::verdict::Culprit;
 use crate::cli::measure::metrics::compared;
 use crate::cli::measure::tolerance::Tolerance;
@@ -57,7 +57,7 @@ const EXPLAINS: f64 = 0.3;
 /// The search for causes.
 pub(super) struct Search<'a> {
     pub(super) pair: &'a Pair,
-    pub(super) limits: &'a Limits,
+    pub(super) limits: &'a ToleranceLimits,
     /// How often models or parts were run.
     pub(super) runs: usize,
     /// How often they may be.

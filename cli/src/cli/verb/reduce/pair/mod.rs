@@ -34,7 +34,7 @@ use super::simpler::simpler;
 use super::trial::{Attempts, Runs, Trial};
 use super::values::by_name;
 use crate::cli::found::compared::Compared;
-use crate::cli::found::limits::Limits;
+use crate::cli::found::limits::ToleranceLimits;
 use crate::cli::found::verdict::{Judgement, Verdict};
 use crate::cli::input::args::InputArgs;
 use crate::cli::measure::metrics::compared;
@@ -112,7 +112,7 @@ pub(super) fn reduce(
 fn worst_set(
     open: &OpenModels,
     (a, b): (&Side, &Side),
-    limits: &Limits,
+    limits: &ToleranceLimits,
     reduced: &mut Reduced,
 ) -> TractResult<Option<([Vec<NamedTensor>; 2], f64)>> {
     let mut worst: Option<([Vec<NamedTensor>; 2], f64)> = None;
@@ -133,7 +133,7 @@ fn worst_set(
 }
 
 /// How far outputs are off; 0 if all pass.
-fn off(right: &[NamedTensor], found: &[NamedTensor], limits: &Limits) -> TractResult<f64> {
+fn off(right: &[NamedTensor], found: &[NamedTensor], limits: &ToleranceLimits) -> TractResult<f64> {
     let mut worst = 0f64;
     for (x, y) in pair(right, found)?.of(right, found) {
         worst = worst.max(compared(x, y, limits.output(&x.name))?.excess());
@@ -351,7 +351,7 @@ impl Reducer<'_> {
         let (kind, words) = (finding.kind, finding.text);
         let told = if op.is_empty() { String::new() } else { format!(" ({op})") };
         let sentence = format!("`{node}`{told} {kind}: `{}`, {words}", value.name);
-        let told = CaseSummary {
+        let summary = CaseSummary {
             models: vec![
                 self.request.reference.display().to_string(),
                 self.request.converted.display().to_string(),
@@ -364,7 +364,7 @@ impl Reducer<'_> {
             },
             is_pair: true,
         };
-        let write = |part: &Part| case::write(part, &readme::text(&told, part), place);
+        let write = |part: &Part| case::write(part, &readme::text(&summary, part), place);
         let part = smallest(part, fewer, &culprits, &mut trial, &write)?;
         reduced.runs += trial.runs.made - before - 1;
         Ok(Some(ReducedCase {

@@ -8,7 +8,7 @@ use tract_onnx_cast::CastOnnx;
 
 use super::finding::{TensorFault, TensorFinding};
 use crate::cli::found::compared::Compared;
-use crate::cli::found::limits::Limits;
+use crate::cli::found::limits::ToleranceLimits;
 use crate::cli::found::status::Status;
 use crate::cli::found::verdict::{Culprit, Verdict};
 use crate::cli::measure::metrics::compared;
@@ -124,7 +124,7 @@ impl PairTrial<'_> {
         culprit: Option<&Culprit>,
         is_another: bool,
     ) -> TractResult<Option<TensorFinding>> {
-        let found = self.compared(part, Limits::default())?;
+        let found = self.compared(part, ToleranceLimits::default())?;
         if found.judgement.verdict != Some(verdict) {
             return Ok(None);
         }
@@ -150,7 +150,7 @@ impl PairTrial<'_> {
     }
 
     /// What a comparison says of the part.
-    fn compared(&self, part: &Part, limits: Limits) -> TractResult<Compared> {
+    fn compared(&self, part: &Part, limits: ToleranceLimits) -> TractResult<Compared> {
         let folder = tempfile::tempdir_in(&self.scratch)?;
         write_into(part, folder.path())?;
         let [reference, model] = [REFERENCE, MODEL].map(|name| folder.path().join(name));
@@ -160,7 +160,7 @@ impl PairTrial<'_> {
     /// Whether a comparison tells the parts apart as well.
     pub(super) fn holds(&self, part: &Part) -> bool {
         let Judge::Tolerance(tolerance) = self.judge else { return true };
-        let mut limits = Limits::default();
+        let mut limits = ToleranceLimits::default();
         limits.judge_by(tolerance, &[]);
         self.compared(part, limits).is_ok_and(|found| found.head.status == Status::Failed)
     }
