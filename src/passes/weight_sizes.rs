@@ -121,7 +121,7 @@ fn dims_mut(declared: Option<&mut type_proto::Tensor>) -> impl Iterator<Item = &
 /// The sizes that a node's weights tell of inputs.
 fn of_node(graph: &Graph, id: NodeId) -> Vec<Settled> {
     let told = told(graph, id).unwrap_or_default().into_iter();
-    let settled = told.filter_map(|(place, axis, size)| {
+    let settled = told.filter(|(.., size)| *size > 0).filter_map(|(place, axis, size)| {
         let (input, axis) = source(graph, graph.node(id).input(place)?, axis)?;
         let declared = tensor_type(graph.value(input).declared.as_ref())?.shape.as_ref()?;
         Some(Settled { input, axis: from_front(axis, declared.dim.len())?, size })
@@ -134,10 +134,9 @@ fn told(graph: &Graph, id: NodeId) -> Option<Vec<(usize, i64, i64)>> {
     let node = graph.node(id);
     let weights = |place| weights(graph, node.input(place)?);
     let is_transposed = |name| int(node, name).unwrap_or(0) != 0;
-    if !node.is_onnx() {
-        return None;
-    }
     let told = match &*node.op_type {
+        "MatMulNBits" if &*node.domain == "com.microsoft" => vec![(0, -1, int(node, "K")?)],
+        _ if !node.is_onnx() => return None,
         "Conv" | "ConvInteger" | "QLinearConv" => {
             let place = if &*node.op_type == "QLinearConv" { 3 } else { 1 };
             let group = int(node, "group").unwrap_or(1);
@@ -146,6 +145,7 @@ fn told(graph: &Graph, id: NodeId) -> Option<Vec<(usize, i64, i64)>> {
         "ConvTranspose" | "BatchNormalization" | "InstanceNormalization" => {
             vec![(0, 1, *weights(1)?.first()?)]
         }
+        "PRelu" if node.opset < 7 => return None,
         // These may be broadcast to the data, and it not to them.
         "LayerNormalization" | "RMSNormalization" | "PRelu" => {
             let from_end = (1..).map(|axis: i64| -axis).zip(weights(1)?.iter().rev());
@@ -188,7 +188,11 @@ fn source(graph: &Graph, mut value: ValueId, mut axis: i64) -> Option<(ValueId, 
     while let Some(id) = graph.maker(value) {
         let node = graph.node(id);
         let operator = &&*node.op_type;
-        let is_number = || weights(graph, node.input(1)?).map(|dims| matches!(dims, [] | [1]));
+        let is_by_number = BY_A_NUMBER.contains(operator)
+            && node
+                .input(1)
+                .and_then(|by| weights(graph, by))
+                .is_some_and(|dims| matches!(dims, [] | [1]));
         if !node.is_onnx() || node.output(0) != Some(value) {
             return None;
         }
@@ -197,9 +201,7 @@ fn source(graph: &Graph, mut value: ValueId, mut axis: i64) -> Option<(ValueId, 
                 Some(perm) => *perm.ints.get(from_front(axis, perm.ints.len())?)?,
                 None => -1 - axis,
             };
-        } else if !SAME_SIZES.contains(operator)
-            && !(BY_A_NUMBER.contains(operator) && is_number() == Some(true))
-        {
+        } else if !SAME_SIZES.contains(operator) && !is_by_number {
             return None;
         }
         value = node.input(0)?;

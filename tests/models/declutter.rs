@@ -2,6 +2,7 @@
 //! used; and the values stay.
 
 use crate::common::cases::root;
+use crate::common::proto::{Sketch, tensor};
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::ops::konst::Const;
 use tract_onnx_cast::interop::OnnxCast;
@@ -113,4 +114,31 @@ fn less_is_cast_where_less_is_used() {
         [24],
         "the slice, straight to DOUBLE, before it is repeated"
     );
+}
+
+/// A sum with 0 makes 0 of −0, which an integer by a positive number never is.
+#[test]
+fn zeros_are_added_where_they_change_something() {
+    for (ty, scale, is_kept) in
+        [(Int64, 0.5, false), (Int64, -0.5, true), (Int64, 0., true), (Float16, 0.5, true)]
+    {
+        let sketch = Sketch::new()
+            .input("x", ty, &[2])
+            .initializer(tensor("scale", Float, &[scale, 0.25]))
+            .initializer(tensor("offset", Float, &[0., 0.]))
+            .cast("x", Float, "f")
+            .node("Mul", &["f", "scale"], &["p"], vec![])
+            .node("Add", &["p", "offset"], &["y"], vec![])
+            .output("y", Float, &[2]);
+        let plan = sketch.load().unwrap().into_optimized().unwrap();
+        let has_sum = plan.nodes().iter().any(|node| node.name.starts_with("Add_"));
+        assert_eq!(has_sum, is_kept, "{ty} by {scale}");
+        let x = if ty == Int64 { tensor1(&[-3i64, 0]) } else { tensor1(&[-3f32, -0.]) };
+        let x = x.cast_to_dt(ty.datum_type()).unwrap().into_owned().into_tvalue();
+        let made = plan.into_runnable().unwrap().run(tvec!(x)).unwrap();
+        let made = made[0].try_as_plain_ram().unwrap();
+        let bits: Vec<u32> =
+            made.as_slice::<f32>().unwrap().iter().map(|value| value.to_bits()).collect();
+        assert_eq!(bits, [(-3. * scale + 0.).to_bits(), 0], "{ty} by {scale}");
+    }
 }

@@ -7,7 +7,7 @@ use tract_onnx_cast::{ElementType, onnx, sizes_of_weights};
 
 use crate::common::proto::{Sketch, int, ints, set_dim, symbol, tensor};
 
-use ElementType::Float;
+use ElementType::{Float, Uint8};
 
 /// Weights of a shape, all of them 1.
 fn ones(name: &str, dims: &[i64]) -> TensorProto {
@@ -82,6 +82,15 @@ fn each_operator_with_weights_tells_sizes() {
         .initializer(ones("r", &[1, 16, 4]))
         .node("LSTM", &["x", "k", "r"], &["", "y"], vec![int("hidden_size", 4)]);
     declares(lstm, "s,n,5", &[("c", 5)]);
+    let attributes = [("K", 16), ("N", 2), ("bits", 4), ("block_size", 16)];
+    let packed = TensorProto { dims: vec![2, 1, 8], ..tensor("q", Uint8, &[1.; 16]) };
+    let few_bits = open(&["n", "c"]).initializer(packed).initializer(ones("k", &[2])).node(
+        "com.microsoft.MatMulNBits",
+        &["x", "q", "k"],
+        &["y"],
+        attributes.map(|(name, value)| int(name, value)).to_vec(),
+    );
+    declares(few_bits, "n,16", &[("c", 16)]);
 }
 
 /// What is between leaves sizes alone, or moves them.

@@ -4,6 +4,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::binary::TypedBinOp;
 use tract_onnx::tract_core::ops::cnn::Conv;
 use tract_onnx::tract_core::ops::einsum::EinSum;
+use tract_onnx::tract_core::ops::math::Mul;
 use tract_onnx::tract_core::ops::nn::Reduce;
 
 use crate::ops::cast::op::OnnxCast;
@@ -57,13 +58,33 @@ fn is_scaled(node: &TypedNode) -> bool {
     node.op_is::<AxisOp>() || node.op_is::<TypedBinOp>()
 }
 
-/// Whether a value is a product's or a convolution's sum as it is, which begins at 0 and so is
-/// never −0.
-pub(crate) fn is_sum(model: &TypedModel, value: OutletId) -> bool {
-    follows_product(model, value, |node| {
+/// Whether a value is never −0: a product's or a convolution's sum as it is, which begins at 0, or an integer, also one that is
+/// multiplied by a positive number.
+pub(crate) fn is_never_negative_zero(model: &TypedModel, value: OutletId) -> bool {
+    let is_sum = follows_product(model, value, |node| {
         let is_same = |op: &OnnxCast| op.conversion().source() == op.conversion().target();
         node.op_is::<AxisOp>() || node.op_as::<OnnxCast>().is_some_and(is_same)
-    })
+    });
+    let node = model.node(value.node);
+    let is_product = node.op_as::<TypedBinOp>().is_some_and(|op| op.0.is::<Mul>());
+    let is_scale = |input: &OutletId| {
+        let fact = model.outlet_fact(*input).ok();
+        fact.and_then(|fact| fact.konst.as_ref()).is_some_and(|scale| is_positive(scale))
+    };
+    let is_integer = |input: &OutletId| {
+        let node = model.node(input.node);
+        let from = node.inputs.first().filter(|_| node.op_is::<OnnxCast>());
+        from.and_then(|from| model.outlet_fact(*from).ok())
+            .is_some_and(|fact| fact.datum_type.is_integer())
+    };
+    is_sum
+        || is_integer(&value)
+        || is_product && node.inputs.iter().any(is_scale) && node.inputs.iter().any(is_integer)
+}
+
+fn is_positive(scale: &Tensor) -> bool {
+    let Ok(scale) = scale.cast_to::<f64>() else { return false };
+    scale.to_plain_array_view::<f64>().is_ok_and(|scale| scale.iter().all(|x| *x > 0.))
 }
 
 /// Whether a value is a product's or a convolution's, but for what it is passed through with
