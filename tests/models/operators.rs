@@ -87,8 +87,6 @@ const MORE_NODES: &[(&str, &str)] = &[
     ("expanded_tests/test_attention_3d_softcap_expanded", SIGN),
     ("expanded_tests/test_shrink_hard_expanded_ver18", SIGN),
     ("expanded_tests/test_flexattention_soft_cap_expanded_ver26", SIGN),
-    ("models/whole/skl_forest_pipeline", SIGN),
-    ("models/whole/skl_ridge_pipeline", SIGN),
     (
         "models/found/disabled__clip_float16_without_bounds",
         "a Clip, which stays one where nothing bounds it",
