@@ -5,12 +5,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use onnx_cast_graph::{
-    Graph, NodeId, NodeView, ValueId, attribute, int, tensor_type, tensor_type_mut,
+    Graph, Node, NodeId, NodeView, ValueId, attribute, int, tensor_type, tensor_type_mut,
 };
 use tract_onnx::pb::tensor_shape_proto::Dimension;
 use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
 use tract_onnx::pb::type_proto;
 use tract_onnx::prelude::TractResult;
+use tract_onnx::tract_core::broadcast::multi_broadcast;
 
 use super::context::Context;
 use crate::onnx::node::from_front;
@@ -24,6 +25,7 @@ const SAME_SIZES: &[&str] = &[
     "Clip",
     "DequantizeLinear",
     "Dropout",
+    "DynamicQuantizeLinear",
     "Elu",
     "Erf",
     "Exp",
@@ -136,11 +138,11 @@ fn told(graph: &Graph, id: NodeId) -> Option<Vec<(usize, i64, i64)>> {
     let is_transposed = |name| int(node, name).unwrap_or(0) != 0;
     let told = match &*node.op_type {
         "MatMulNBits" if &*node.domain == "com.microsoft" => vec![(0, -1, int(node, "K")?)],
+        "FusedConv" if &*node.domain == "com.microsoft" => of_convolution(node, weights(1)?)?,
         _ if !node.is_onnx() => return None,
         "Conv" | "ConvInteger" | "QLinearConv" => {
             let place = if &*node.op_type == "QLinearConv" { 3 } else { 1 };
-            let group = int(node, "group").unwrap_or(1);
-            vec![(0, 1, weights(place)?.get(1)?.checked_mul(group)?)]
+            of_convolution(node, weights(place)?)?
         }
         "ConvTranspose" | "BatchNormalization" | "InstanceNormalization" => {
             vec![(0, 1, *weights(1)?.first()?)]
@@ -148,8 +150,8 @@ fn told(graph: &Graph, id: NodeId) -> Option<Vec<(usize, i64, i64)>> {
         "PRelu" if node.opset < 7 => return None,
         // These may be broadcast to the data, and it not to them.
         "LayerNormalization" | "RMSNormalization" | "PRelu" => {
-            let from_end = (1..).map(|axis: i64| -axis).zip(weights(1)?.iter().rev());
-            from_end.filter(|(_, size)| **size != 1).map(|(axis, size)| (0, axis, *size)).collect()
+            let from_end = (1..).map(|axis: i64| -axis).zip(weights(1)?.into_iter().rev());
+            from_end.filter(|(_, size)| *size != 1).map(|(axis, size)| (0, axis, size)).collect()
         }
         "RNN" | "GRU" | "LSTM" => vec![(0, 2, *weights(1)?.get(2)?)],
         "Gemm" => {
@@ -171,16 +173,52 @@ fn told(graph: &Graph, id: NodeId) -> Option<Vec<(usize, i64, i64)>> {
     Some(told)
 }
 
-/// The sizes of a constant, or of what is made of one element by element.
-fn weights(graph: &Graph, mut value: ValueId) -> Option<&[i64]> {
-    while let Some(id) = graph.maker(value) {
-        let node = graph.node(id);
-        if !node.is_onnx() || !["Cast", "DequantizeLinear", "Identity"].contains(&&*node.op_type) {
-            return None;
-        }
-        value = node.input(0)?;
+fn of_convolution(node: &Node, weights: Vec<i64>) -> Option<Vec<(usize, i64, i64)>> {
+    let channels = weights.get(1)?.checked_mul(int(node, "group").unwrap_or(1))?;
+    Some(vec![(0, 1, channels)])
+}
+
+/// The sizes of a constant, or of what is made of constants element by element.
+fn weights(graph: &Graph, value: ValueId) -> Option<Vec<i64>> {
+    const DEPTH: usize = 8;
+    sizes_of_constants(graph, value, DEPTH)
+}
+
+fn sizes_of_constants(graph: &Graph, value: ValueId, depth: usize) -> Option<Vec<i64>> {
+    let Some(id) = graph.maker(value) else {
+        return Some(graph.constant(value)?.dims.clone());
+    };
+    let node = graph.node(id);
+    let operand = |place| sizes_of_constants(graph, node.input(place)?, depth.checked_sub(1)?);
+    if !node.is_onnx() {
+        return None;
     }
-    Some(&graph.constant(value)?.dims)
+    match &*node.op_type {
+        "Constant" => match attribute(node, "value").and_then(|given| given.t.as_ref()) {
+            Some(tensor) => Some(tensor.dims.clone()),
+            None => ["value_float", "value_int"]
+                .iter()
+                .any(|name| attribute(node, name).is_some())
+                .then(Vec::new),
+        },
+        "Cast" | "CastLike" | "DequantizeLinear" | "Identity" => operand(0),
+        "Transpose" => {
+            let (sizes, perm) = (operand(0)?, attribute(node, "perm"));
+            let place = |place: usize| match perm {
+                Some(perm) => usize::try_from(*perm.ints.get(place)?).ok(),
+                None => (sizes.len() - 1).checked_sub(place),
+            };
+            (0..sizes.len()).map(|axis| sizes.get(place(axis)?).copied()).collect()
+        }
+        operator if BY_A_NUMBER.contains(&operator) => {
+            let sizes = |place| -> Option<Vec<usize>> {
+                operand(place)?.into_iter().map(|size| size.try_into().ok()).collect()
+            };
+            let sizes = multi_broadcast(&[sizes(0)?, sizes(1)?]).ok()?;
+            sizes.into_iter().map(|size| size.try_into().ok()).collect()
+        }
+        _ => None,
+    }
 }
 
 /// The input of the main graph that an axis of a value is of, with its axis there.
@@ -192,7 +230,7 @@ fn source(graph: &Graph, mut value: ValueId, mut axis: i64) -> Option<(ValueId, 
             && node
                 .input(1)
                 .and_then(|by| weights(graph, by))
-                .is_some_and(|dims| matches!(dims, [] | [1]));
+                .is_some_and(|dims| matches!(dims[..], [] | [1]));
         if !node.is_onnx() || node.output(0) != Some(value) {
             return None;
         }

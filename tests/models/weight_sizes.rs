@@ -5,7 +5,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::Interpreter;
 use tract_onnx_cast::{ElementType, onnx, sizes_of_weights};
 
-use crate::common::proto::{Sketch, int, ints, set_dim, symbol, tensor};
+use crate::common::proto::{Sketch, int, ints, set_dim, symbol, tensor, tensor_attribute};
 
 use ElementType::{Float, Uint8};
 
@@ -107,6 +107,20 @@ fn sizes_are_told_through_what_keeps_them() {
         .node("Div", &["t", "deviation"], &["d"], vec![])
         .node("Relu", &["d"], &["r"], vec![]);
     declares(convolved(moved, "r"), "n,h,w,5", &[("c", 5)]);
+    // Weights that are computed of constants.
+    let scaled = open(&["n", "c"])
+        .initializer(tensor("scale", Float, &[0.5]))
+        .initializer(ones("w", &[8, 1]))
+        .initializer(ones("v", &[1, 5]))
+        .node("Add", &["w", "v"], &["s"], vec![])
+        .node("Mul", &["s", "scale"], &["f"], vec![])
+        .node("Transpose", &["f"], &["t"], vec![])
+        .node("MatMul", &["x", "t"], &["y"], vec![]);
+    declares(scaled, "n,5", &[("c", 5)]);
+    let node = open(&["n", "c"])
+        .node("Constant", &[], &["w"], vec![tensor_attribute("value", ones("", &[5, 8]))])
+        .node("Gemm", &["x", "w"], &["y"], vec![]);
+    declares(node, "n,5", &[("c", 5)]);
     // By one number of each channel, one channel is as many as there are numbers.
     let stretched = open(&["n", "c", "h", "w"]).initializer(ones("mean", &[1, 5, 1, 1])).node(
         "Sub",
