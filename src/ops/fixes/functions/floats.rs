@@ -1,6 +1,6 @@
 //! The elementary functions of FLOATs, right to one unit, in FLOAT arithmetic without branches.
 
-use super::pairs::{DOWN, Power, add, div, fma, mul, negative, pick, power, series};
+use super::pairs::{DOWN, Power, add, beside_one, div, fma, mul, negative, pick, power, series};
 
 /// 2√(2/π), and times 0.044715: what `Gelu`'s approximation is the sigmoid of.
 const TANH_GELU: [(f32, f32); 2] = [(1.595_769_2, -4.534_068e-8), (0.071_354_814, 2.398_832_4e-9)];
@@ -16,7 +16,7 @@ fn logistic<const FUSED: bool>(x: f32, rest: f32) -> ((f32, f32), [f32; 2]) {
     let rest = if is_far { 0.0 } else { pick(below, rest, -rest) };
     let power = power::<FUSED>(if is_far { -FARTHEST } else { size }, rest);
     let (up, mantissa) = (power.up(), power.mantissa());
-    let scale = up * DOWN;
+    let scale = beside_one(up);
     let sum = fma::<FUSED>(mantissa.0, scale, 1.0);
     let low = fma::<FUSED>(mantissa.1, scale, fma::<FUSED>(mantissa.0, scale, 1.0 - sum));
     let above = (pick(below, mantissa.0, 1.0), pick(below, mantissa.1, 0.0));
@@ -106,18 +106,23 @@ const LOGARITHM: [f32; 4] = [0.333_332_07, 0.200_108_49, 0.139_995_73, 0.140_122
 /// ln(1 + e^x).
 #[inline(always)]
 pub(super) fn softplus<const FUSED: bool>(x: f32) -> f32 {
-    let size = x.abs();
+    // From there on it is x, and as far below 0 it is e^x.
+    const FAR: f32 = 20.0;
+    let size = if x > FAR { FAR } else { x.abs() };
     let power = power::<FUSED>(-if size > FARTHEST { FARTHEST } else { size }, 0.0);
     let (up, mantissa) = (power.up(), power.mantissa());
-    let half = 0.5 * (up * DOWN);
+    let scale = beside_one(up);
+    let half = 0.5 * scale;
     let sum = fma::<FUSED>(mantissa.0, half, 1.0);
     let low = fma::<FUSED>(mantissa.1, half, fma::<FUSED>(mantissa.0, half, 1.0 - sum));
     let (high, low) = div::<FUSED>(mantissa, (sum, low));
     let s = high * half;
     let low = fma::<FUSED>(high * (s * s), series::<FUSED>(&LOGARITHM, s * s), low);
     let above = if x < 0.0 { 0.0 } else { x };
-    let (sum, rest) = add(above, high * up * DOWN);
-    if x > 20.0 { x } else { sum + (rest + low * up * DOWN) }
+    let (sum, rest) = add(above, high * scale);
+    let near = sum + fma::<FUSED>(low, scale, rest);
+    let below = (high + low) * up * DOWN;
+    if x > FAR { x } else { pick(negative(x + FAR), below, near) }
 }
 
 /// x · tanh(softplus(x)), which is x · n / (n + 2) of n = e^x · (e^x + 2).
@@ -127,7 +132,7 @@ pub(super) fn mish<const FUSED: bool>(x: f32) -> f32 {
     let near = if is_far { -FARTHEST } else { x };
     let power = power::<FUSED>(if near > 20.0 { 20.0 } else { near }, 0.0);
     let (up, mantissa) = (power.up(), power.mantissa());
-    let scale = up * DOWN;
+    let scale = beside_one(up);
     let (sum, rest) = add(2.0, mantissa.0 * scale);
     let above = mul::<FUSED>(mantissa, (sum, fma::<FUSED>(mantissa.1, scale, rest)));
     let (sum, rest) = add(2.0, above.0 * scale);
@@ -218,7 +223,7 @@ fn tail<const FUSED: bool>(v: f32, rest: f32) -> (f32, f32) {
 #[inline(always)]
 fn of_tail<const FUSED: bool>(x: f32, power: Power, below: (f32, f32), is_far: bool) -> f32 {
     let up = if is_far { 0.0 } else { power.up() };
-    let scale = up * DOWN;
+    let scale = beside_one(up);
     let less = fma::<FUSED>(-below.0, scale, 1.0);
     let rest = fma::<FUSED>(-below.0, scale, 1.0 - less);
     let above = (less, fma::<FUSED>(-below.1, scale, rest));

@@ -84,6 +84,14 @@ pub(super) fn power<const FUSED: bool>(x: f32, rest: f32) -> Power {
     Power { bits: sum.to_bits(), high, low }
 }
 
+/// 2^k of 2^(k + 64), to be added to 1 or 2: 0 below 2^-50, which changes nothing there and whose square would soon be a subnormal
+/// number. CPUs are slow with these.
+#[inline(always)]
+pub(super) fn beside_one(up: f32) -> f32 {
+    const LEAST: f32 = 16_384.0;
+    DOWN * if up < LEAST { 0.0 } else { up }
+}
+
 impl Power {
     /// 2^(k + 64), which is a normal number.
     #[inline(always)]
