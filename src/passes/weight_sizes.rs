@@ -71,7 +71,9 @@ pub(crate) fn declare_sizes(graph: &mut Graph) -> Vec<(String, i64)> {
             let declared = tensor_type_mut(graph.value_mut(input).declared.as_mut());
             let Some(dim) = dims_mut(declared).nth(axis) else { continue };
             match &dim.value {
-                Some(DimValue::DimParam(symbol)) if !symbol.is_empty() => {
+                // An expression has to be solved first, which nobody does.
+                Some(DimValue::DimParam(text)) if !is_symbol(text) && !is_nameless(text) => {}
+                Some(DimValue::DimParam(symbol)) if !is_nameless(symbol) => {
                     let known = symbols.entry(symbol.clone()).or_insert(Some(size));
                     // One symbol for two sizes stays: who takes the other one says what does not fit.
                     *known = known.filter(|known| *known == size);
@@ -82,12 +84,41 @@ pub(crate) fn declare_sizes(graph: &mut Graph) -> Vec<(String, i64)> {
             }
         }
     }
-    let sizes: BTreeMap<String, i64> =
+    let mut sizes: BTreeMap<String, i64> =
         symbols.into_iter().filter_map(|(symbol, size)| Some((symbol, size?))).collect();
+    // Who sets a symbol sets the expressions that it is part of.
+    for dims in graph
+        .body(graph.main())
+        .inputs()
+        .iter()
+        .filter_map(|input| tensor_type(graph.value(*input).declared.as_ref())?.shape.as_ref())
+    {
+        let is_apart = |symbol: &String| !dims.dim.iter().any(|dim| is_part_of(symbol, dim));
+        sizes.retain(|symbol, _| is_apart(symbol));
+    }
     if !sizes.is_empty() {
         replace(graph, &sizes);
     }
     sizes.into_iter().collect()
+}
+
+/// What tract takes for a size without a name.
+fn is_nameless(text: &str) -> bool {
+    matches!(text, "" | "?") || text.starts_with("unk__")
+}
+
+fn is_symbol(text: &str) -> bool {
+    !text.starts_with(|c: char| c.is_ascii_digit()) && !text.contains(is_between_symbols)
+}
+
+fn is_between_symbols(c: char) -> bool {
+    !c.is_alphanumeric() && c != '_'
+}
+
+/// Whether a symbol is part of an expression.
+fn is_part_of(symbol: &str, dim: &Dimension) -> bool {
+    let Some(DimValue::DimParam(text)) = &dim.value else { return false };
+    text != symbol && text.split(is_between_symbols).any(|part| part == symbol)
 }
 
 /// Declares numbers in the place of symbols.

@@ -16,7 +16,9 @@ pub(crate) fn find(
     given: &[Option<&[usize]>],
 ) -> TractResult<SymbolValues> {
     let mut sizes = SymbolValues::default();
-    for (name, size) in set {
+    for (place, (name, size)) in set.iter().enumerate() {
+        let is_again = set.iter().take(place).any(|(other, _)| other == name);
+        ensure!(!is_again, "--set {name}: is given twice");
         if let Some((_, only)) = model.of_weights.iter().find(|(symbol, _)| symbol == name) {
             ensure!(size == only, "--set {name}={size}: the model's weights make it {only}");
             continue;
@@ -29,7 +31,6 @@ pub(crate) fn find(
             let symbols = names(symbols.iter().map(String::as_str));
             bail!("--set {name}={size}: the model has no such symbol; its symbols: {symbols}");
         };
-        ensure!(sizes.get(&symbol).is_none(), "--set {name}: is given twice");
         sizes.set(&symbol, i64::try_from(*size)?);
     }
     let given = || {
