@@ -40,7 +40,7 @@ use crate::ops::fixes::places::slice::SliceByData;
 use crate::ops::fixes::places::squeeze::OtherThanOne;
 use crate::ops::fixes::places::suppression::Limit;
 use crate::ops::fixes::places::top::Top;
-use crate::ops::fixes::products::open::OfSizes;
+use crate::ops::fixes::products::of_sizes::OfSizes;
 use crate::ops::fixes::products::requantize::Requantize;
 use crate::ops::fixes::recurrent::{Activate, Recurrent};
 use crate::ops::fixes::rows::Rows;

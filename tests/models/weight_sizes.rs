@@ -140,6 +140,19 @@ fn a_size_without_a_name_is_told_and_a_symbol_of_two_sizes_is_none() {
     let nameless = gemm(&["n", ""]);
     let model = nameless.load().expect("a model");
     assert_eq!(format!("{:?}", model.input_fact(0).expect("an input").shape), "n,5");
+    let shape =
+        |model: &InferenceModel| format!("{:?}", model.input_fact(0).expect("an input").shape);
+    // What tract takes for no name says nothing of another axis.
+    for nameless in ["?", "unk__7"] {
+        let model = gemm(&[nameless, nameless]).load().expect("a model");
+        assert!(shape(&model).ends_with(",5") && shape(&model) != "5,5", "{}", shape(&model));
+        assert_eq!(sizes_of_weights(&model), []);
+    }
+    // Who sets a symbol sets what it is part of.
+    let mut part = gemm(&["n", "c"]).input("z", Float, &[6]);
+    set_dim(&mut part.0.input[1], 0, symbol("2*c"));
+    assert_eq!(shape(&part.load().expect("a model")), "n,c");
+    assert_eq!(sizes_of_weights(&gemm(&["n", "c+1"]).load().expect("a model")), []);
     let two =
         gemm(&["n", "c"]).initializer(ones("l", &[6, 8])).node("Gemm", &["x", "l"], &["z"], vec![]);
     let refused = two.load().and_then(|model| model.into_typed()).expect_err("two sizes");

@@ -16,7 +16,7 @@ use tract_onnx::tract_core::ops::nn::{Reduce, RmsNorm, Softmax};
 use tract_onnx::tract_core::ops::source::TypedSource;
 
 use crate::ops::fixes::arithmetic::product::IntegerEinSum;
-use crate::ops::fixes::products::open::OfSizes;
+use crate::ops::fixes::products::of_sizes::OfSizes;
 use crate::ops::fixes::windows::max_pool::Greatest;
 use crate::ops::quantize::op::OnnxQuantizer;
 use crate::ops::quantize::table::OnnxCodeTable;

@@ -12,7 +12,7 @@ pub(crate) type Inferred =
     TractResult<(TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>)>;
 
 /// What is known of these before.
-pub(crate) type KnownFacts<'a> = TVec<&'a InferenceFact>;
+pub(crate) type FactRefs<'a> = TVec<&'a InferenceFact>;
 
 /// Does something else than the operator inside, which does whatever is not said here. The methods are those of tract's traits.
 pub(crate) trait Around: fmt::Debug + Clone + Send + Sync + 'static {
@@ -23,12 +23,7 @@ pub(crate) trait Around: fmt::Debug + Clone + Send + Sync + 'static {
     fn inside_mut(&mut self) -> &mut dyn InferenceOp;
 
     /// Infers facts.
-    fn infer_facts(
-        &mut self,
-        inputs: KnownFacts,
-        outputs: KnownFacts,
-        observed: KnownFacts,
-    ) -> Inferred {
+    fn infer_facts(&mut self, inputs: FactRefs, outputs: FactRefs, observed: FactRefs) -> Inferred {
         self.inside_mut().infer_facts(inputs, outputs, observed)
     }
 
@@ -118,12 +113,7 @@ impl<A: Around> EvalOp for Wrapped<A> {
 }
 
 impl<A: Around> InferenceOp for Wrapped<A> {
-    fn infer_facts(
-        &mut self,
-        inputs: KnownFacts,
-        outputs: KnownFacts,
-        observed: KnownFacts,
-    ) -> Inferred {
+    fn infer_facts(&mut self, inputs: FactRefs, outputs: FactRefs, observed: FactRefs) -> Inferred {
         self.0.infer_facts(inputs, outputs, observed)
     }
 

@@ -9,7 +9,7 @@ use crate::error;
 use crate::onnx::node::node_name;
 use crate::ops::fixes::products::keep_apart;
 use crate::ops::fixes::products::open::agree_on_sizes;
-use crate::ops::host::around::{Around, Inferred, KnownFacts, Wrapped, around};
+use crate::ops::host::around::{Around, FactRefs, Inferred, Wrapped, around};
 use crate::ops::host::at_opset::imported;
 use crate::ops::host::hook::{Hook, Site, Wired, mapped};
 use crate::ops::host::stock::{Built, stock};
@@ -49,12 +49,7 @@ pub(crate) fn hooked(
 impl Around for Hooked {
     around!(self, self.site.stock);
 
-    fn infer_facts(
-        &mut self,
-        inputs: KnownFacts,
-        outputs: KnownFacts,
-        observed: KnownFacts,
-    ) -> Inferred {
+    fn infer_facts(&mut self, inputs: FactRefs, outputs: FactRefs, observed: FactRefs) -> Inferred {
         if let Hook::Checked(check, _) = self.hook {
             check(&self.site, &inputs)?;
         }

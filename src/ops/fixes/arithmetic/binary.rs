@@ -188,8 +188,9 @@ pub(crate) fn prelu(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) ->
 
 pub(crate) fn add(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     // −0 becomes 0, where it may be.
-    let is_positive = inputs.iter().any(|input| reciprocal::is_never_negative_zero(model, *input));
-    let is_misread: fn(f64) -> bool = if is_positive && !is_open_uniform(model, inputs)? {
+    let has_no_negative =
+        inputs.iter().any(|input| reciprocal::is_never_negative_zero(model, *input));
+    let is_misread: fn(f64) -> bool = if has_no_negative && !is_open_uniform(model, inputs)? {
         |x| rounds_to(x, 0.)
     } else {
         |x| rounds_to(x, 0.) || x == 0. && x.is_sign_positive()

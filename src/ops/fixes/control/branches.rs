@@ -14,7 +14,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::onnx::node::node_name;
 use crate::ops::fixes::arithmetic::binary::keep_products;
 use crate::ops::fixes::arithmetic::factors::are_misread;
-use crate::ops::host::around::{Around, Inferred, KnownFacts, Wrapped, around};
+use crate::ops::host::around::{Around, FactRefs, Inferred, Wrapped, around};
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Patch, Wired, unplanned};
 use crate::ops::host::stock::{Built, stock};
@@ -60,12 +60,7 @@ impl If {
 impl Around for If {
     around!(self, self.op);
 
-    fn infer_facts(
-        &mut self,
-        inputs: KnownFacts,
-        outputs: KnownFacts,
-        observed: KnownFacts,
-    ) -> Inferred {
+    fn infer_facts(&mut self, inputs: FactRefs, outputs: FactRefs, observed: FactRefs) -> Inferred {
         let condition = inputs.first().and_then(|condition| condition.value.concretize());
         let facts = self.op.infer_facts(inputs, outputs, observed);
         // The branch that does not run is not in the way.

@@ -8,11 +8,13 @@
 //!
 //! It also puts sums along axes that may have no elements right (`arithmetic::sum`), and products by 0 (`arithmetic::binary`).
 //!
-//! `open` has operands of open sizes agree, `operands` tells where an expansion matters to a product, `convolution` has convolutions of integers computed in FLOAT, behind which is
-//! `requantize`, and `integers` small products.
+//! `operands` tells where an expansion matters to a product, `open` has operands of open sizes agree, by `of_sizes`, which looks at
+//! them when they are there. `convolution` has convolutions of integers computed in FLOAT, behind which is `requantize`, and
+//! `integers` small products.
 
 pub(crate) mod convolution;
 pub(crate) mod integers;
+pub(crate) mod of_sizes;
 pub(crate) mod open;
 pub(super) mod operands;
 pub(crate) mod requantize;
@@ -29,8 +31,7 @@ use super::apart::{Apart, Keeps};
 use super::arithmetic::binary::keep_product;
 use super::arithmetic::sum::correct_sum;
 use super::grounded::{is_grounded, steps_matter};
-use open::operands;
-use operands::needed;
+use operands::{needed, operands};
 
 /// Keeps the products and convolutions of a model apart from what would make them wrong, from a node on, and tells where the
 /// outputs of an operator are then.

@@ -9,11 +9,10 @@ use tract_onnx::tract_core::axes::Axis;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::einsum::EinSum;
 
+use super::of_sizes::OfSizes;
+use super::operands::operands;
 use crate::ops::fixes::arithmetic::product::IntegerEinSum;
-use crate::ops::host::element_wise::{typed_op, with_symbols};
-use crate::ops::host::hook::{Patch, Site, refused};
-use crate::ops::host::label::Label;
-use crate::ops::host::saved::save;
+use crate::ops::host::hook::Site;
 
 /// A node that multiplies.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +75,7 @@ pub(in crate::ops::fixes) fn agree(
     }
     for (operand, input) in inputs.iter().enumerate() {
         let of_operand = wanted.iter().filter(|size| size.operand == operand);
-        let Some(op) = OfSizes::new(model, *input, of_operand, operand, multiplies)? else {
+        let Some(op) = of_sizes(model, *input, of_operand, operand, multiplies)? else {
             continue;
         };
         // What another operand binds a symbol to is known once that is there.
@@ -92,13 +91,6 @@ pub(in crate::ops::fixes) fn agree(
         (id..model.nodes.len()).try_for_each(|id| renew_facts(model, id))?;
     }
     Ok(())
-}
-
-/// The inputs of a product that are multiplied.
-pub(super) fn operands(product: &TypedNode) -> TVec<OutletId> {
-    let is_quantized = product.op_as::<EinSum>().is_some_and(|op| op.q_params.is_some());
-    let count = if is_quantized { 2 } else { product.inputs.len() };
-    product.inputs.iter().take(count).copied().collect()
 }
 
 /// The places of an axis that have another size than all of them together.
@@ -142,6 +134,26 @@ pub(in crate::ops::fixes) fn size_of_all<'a>(
     }
 }
 
+/// What gives an operand these sizes, if it is not known to have them.
+fn of_sizes<'a>(
+    model: &TypedModel,
+    input: OutletId,
+    wanted: impl Iterator<Item = &'a WantedSize>,
+    operand: usize,
+    multiplies: Multiplies,
+) -> TractResult<Option<OfSizes>> {
+    let of_operand = model.outlet_fact(input)?.shape.to_tvec();
+    let (mut sizes, mut stretched) = (of_operand.clone(), tvec!());
+    for wanted in wanted {
+        *sizes.get_mut(wanted.axis).context("an axis of the operand")? = wanted.size.clone();
+        stretched.extend(wanted.may_stretch.then_some(wanted.axis));
+    }
+    let Multiplies { node, operator, opset, .. } = multiplies;
+    let (node, operator) = (node.into(), operator.into());
+    let op = OfSizes { node, operator, opset, operand, sizes, stretched };
+    Ok((op.sizes != of_operand).then_some(op))
+}
+
 /// Gives the outputs of a node the facts that its inputs make now.
 fn renew_facts(model: &mut TypedModel, id: usize) -> TractResult<()> {
     let facts = {
@@ -153,98 +165,3 @@ fn renew_facts(model: &mut TypedModel, id: usize) -> TractResult<()> {
     }
     Ok(())
 }
-
-/// Passes the first of its inputs on, an operand of a product, and fails where it has other sizes than these. Of the other
-/// operands it looks at nothing: they bind symbols.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OfSizes {
-    /// For messages, as the operator, the version of the default domain and the operand's place.
-    node: Label,
-    operator: Label,
-    opset: i64,
-    operand: usize,
-    sizes: TVec<TDim>,
-    /// The axes along which one element is broadcast.
-    stretched: TVec<usize>,
-}
-
-impl OfSizes {
-    fn new<'a>(
-        model: &TypedModel,
-        input: OutletId,
-        given: impl Iterator<Item = &'a WantedSize>,
-        operand: usize,
-        multiplies: Multiplies,
-    ) -> TractResult<Option<OfSizes>> {
-        let of_operand = model.outlet_fact(input)?.shape.to_tvec();
-        let (mut sizes, mut stretched) = (of_operand.clone(), tvec!());
-        for given in given {
-            *sizes.get_mut(given.axis).context("an axis of the operand")? = given.size.clone();
-            stretched.extend(given.may_stretch.then_some(given.axis));
-        }
-        let Multiplies { node, operator, opset, .. } = multiplies;
-        let (node, operator) = (node.into(), operator.into());
-        let op = OfSizes { node, operator, opset, operand, sizes, stretched };
-        Ok((op.sizes != of_operand).then_some(op))
-    }
-
-    fn refuse(&self, problem: &str) -> TractError {
-        let OfSizes { opset, operand, .. } = self;
-        let problem = format!("its operand {operand} {problem}, the model imports {opset}");
-        refused(&self.node, &self.operator, problem).into()
-    }
-}
-
-typed_op!(OfSizes, "OfSizes", |op| format!("{:?}", op.sizes));
-
-impl EvalOp for OfSizes {
-    op_out_of_plan!();
-
-    fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
-        let operand = inputs.into_iter().next().context("an operand")?;
-        let mut wanted: TVec<usize> = tvec!();
-        for (axis, (size, has)) in self.sizes.iter().zip(operand.shape()).enumerate() {
-            let size =
-                size.eval_to_i64(context.symbols).and_then(|size| Ok(usize::try_from(size)?));
-            let size = size.map_err(|_| {
-                self.refuse(&format!("has {has} elements along axis {axis}, and the others differ"))
-            })?;
-            if size != *has && (*has != 1 || !self.stretched.contains(&axis)) {
-                bail!(self.refuse(&format!(
-                    "has {has} elements along axis {axis}, and the other has {size}"
-                )));
-            }
-            wanted.push(size);
-        }
-        if operand.shape() == &*wanted {
-            return Ok(tvec!(operand));
-        }
-        Ok(tvec!(operand.broadcast_to_shape(&wanted)?.into_tvalue()))
-    }
-}
-
-impl TypedOp for OfSizes {
-    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
-        let operand = inputs.first().context("an operand")?;
-        Ok(tvec!(operand.datum_type.fact(self.sizes.clone())))
-    }
-
-    /// It goes where the operand is known to have the sizes.
-    fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
-        let input = *node.inputs.first().context("an operand")?;
-        if model.outlet_fact(input)?.shape.to_tvec() != self.sizes {
-            return Ok(None);
-        }
-        TypedModelPatch::rewire(model, &[input], &[node.id.into()], &|_, wires| Ok(wires.into()))
-            .map(Some)
-    }
-
-    with_symbols!(|self, values| {
-        let sizes = self.sizes.iter().map(|size| size.substitute_all(values));
-        OfSizes { sizes: sizes.collect::<TractResult<_>>()?, ..self.clone() }
-    });
-
-    as_op!();
-}
-
-save!(OfSizes, "tract_onnx_cast_of_sizes", node { operator, opset, operand, sizes, stretched });

@@ -4,8 +4,14 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::change_axes::InOut;
 use tract_onnx::tract_core::ops::einsum::EinSum;
 
-use super::open::operands;
 use crate::ops::fixes::grounded::{is_grounded, may_be_open};
+
+/// The inputs of a product that are multiplied.
+pub(super) fn operands(product: &TypedNode) -> TVec<OutletId> {
+    let is_quantized = product.op_as::<EinSum>().is_some_and(|op| op.q_params.is_some());
+    let count = if is_quantized { 2 } else { product.inputs.len() };
+    product.inputs.iter().take(count).copied().collect()
+}
 
 /// The axes of an operand along which an expansion cannot be left out, and may come.
 pub(super) fn needed(

@@ -29,7 +29,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::error::Error;
 use crate::onnx::node::{NodeView, place_in_tract};
-use crate::ops::host::around::{Around, Inferred, KnownFacts, Wrapped, around};
+use crate::ops::host::around::{Around, FactRefs, Inferred, Wrapped, around};
 use crate::ops::host::at_opset::imported;
 use crate::ops::host::claimed::Claimed;
 use crate::ops::host::hook::{Wired, mapped, refused};
@@ -170,12 +170,7 @@ impl Around for Checked {
         Ok(state.or_else(|| self.is_intricate.then(|| Box::new(Claimed) as Box<dyn OpState>)))
     }
 
-    fn infer_facts(
-        &mut self,
-        inputs: KnownFacts,
-        outputs: KnownFacts,
-        observed: KnownFacts,
-    ) -> Inferred {
+    fn infer_facts(&mut self, inputs: FactRefs, outputs: FactRefs, observed: FactRefs) -> Inferred {
         self.check_rank(&inputs)?;
         self.check(&inputs, &outputs)?;
         self.take_of_shape(&inputs, &outputs)?;

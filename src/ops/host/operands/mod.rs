@@ -25,7 +25,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::error::Error;
 use crate::onnx::node::{node_name, place_in_tract};
-use crate::ops::host::around::{Around, Inferred, KnownFacts, Wrapped, around};
+use crate::ops::host::around::{Around, FactRefs, Inferred, Wrapped, around};
 use crate::ops::host::at_opset::imported;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Patch, Wired, mapped, refused};
@@ -263,12 +263,7 @@ fn is_of_data(model: &TypedModel, outlet: OutletId) -> bool {
 impl Around for Guarded {
     around!(self, self.op);
 
-    fn infer_facts(
-        &mut self,
-        inputs: KnownFacts,
-        outputs: KnownFacts,
-        observed: KnownFacts,
-    ) -> Inferred {
+    fn infer_facts(&mut self, inputs: FactRefs, outputs: FactRefs, observed: FactRefs) -> Inferred {
         self.check_ranks(|place| inputs.get(place)?.shape.rank().concretize()?.try_into().ok())?;
         for (place, operand) in &self.scalars {
             let Some(fact) = inputs.get(*place) else { continue };

@@ -23,7 +23,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use super::Checked;
 use crate::onnx::node::NodeView;
-use crate::ops::host::around::{Inferred, KnownFacts};
+use crate::ops::host::around::{FactRefs, Inferred};
 use crate::ops::host::hook::Wired;
 use effort::Together;
 use names::Names;
@@ -136,9 +136,9 @@ impl Checked {
     /// Infers facts, of inputs whose sizes are bounded together, and bounds those of the outputs.
     pub(super) fn infer_bounded(
         &mut self,
-        inputs: KnownFacts,
-        outputs: KnownFacts,
-        observed: KnownFacts,
+        inputs: FactRefs,
+        outputs: FactRefs,
+        observed: FactRefs,
     ) -> Inferred {
         let Some(names) = self.account.names() else {
             return self.op.infer_facts(inputs, outputs, observed);
