@@ -7,7 +7,7 @@ use crate::cast::value::Number;
 
 /// A cast between two numeric types, as far as outcomes go.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pair {
+pub(super) struct CastPair {
     /// `None` for STRING.
     pub(super) target: Option<Reach>,
     pub(super) from_float: bool,
@@ -15,13 +15,13 @@ pub(super) struct Pair {
     pub(super) source_min_normal: f64,
 }
 
-impl Pair {
-    pub(super) fn new(from: ElementType, to: ElementType) -> Pair {
+impl CastPair {
+    pub(super) fn new(from: ElementType, to: ElementType) -> CastPair {
         let source_min_normal = match Reach::of(from) {
             Some(Reach::Float(source)) => source.min_normal,
             Some(Reach::Integer(_) | Reach::Bool) | None => 0.0,
         };
-        Pair {
+        CastPair {
             target: Reach::of(to),
             from_float: matches!(from.family(), Family::Float(_)),
             source_min_normal,

@@ -6,7 +6,7 @@
 //! difference is exact.
 
 use super::counts::{CastStats, Outcome};
-use super::element::Pair;
+use super::element::CastPair;
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::kernel::level::Level;
 use crate::cast::reach::Reach;
@@ -82,7 +82,13 @@ pub(super) trait Lane: Copy {
     fn find(lanes: &Lanes, x: &[Self], y: &[Self]) -> TileCounts;
 
     /// Whether one of the errors may be larger than the largest so far.
-    fn may_exceed(lanes: &Lanes, x: &[Self], y: &[Self], pair: &Pair, stats: &CastStats) -> bool;
+    fn may_exceed(
+        lanes: &Lanes,
+        x: &[Self],
+        y: &[Self],
+        pair: &CastPair,
+        stats: &CastStats,
+    ) -> bool;
 
     /// Whether there are infinities, NaN or subnormal numbers.
     fn is_odd(x: &[Self]) -> bool;
@@ -95,7 +101,7 @@ pub(super) trait Lane: Copy {
 
 impl Lanes {
     pub(super) fn new(from: ElementType, to: ElementType) -> Lanes {
-        let pair = Pair::new(from, to);
+        let pair = CastPair::new(from, to);
         let from_float = matches!(from.family(), Family::Float(_));
         let (inexact, target_min_normal, end) = match pair.target {
             Some(Reach::Float(target)) if target.is_scale => (None, target.min_normal, target.max),
@@ -115,7 +121,7 @@ impl Lanes {
     /// Counts a tile, unless it has something odd: then nothing is counted, and the answer is no.
     pub(super) fn count<L: Lane>(
         &self,
-        pair: &Pair,
+        pair: &CastPair,
         x: &[L],
         y: &[L],
         tally: &mut Tally,
@@ -146,7 +152,7 @@ impl Lanes {
 
     /// Raises the largest errors. There are not many elements in a tile that raise them, so most of the others are passed
     /// over a few at a time.
-    fn include_errors<L: Lane>(&self, pair: &Pair, x: &[L], y: &[L], stats: &mut CastStats) {
+    fn include_errors<L: Lane>(&self, pair: &CastPair, x: &[L], y: &[L], stats: &mut CastStats) {
         const FEW: usize = 32;
         for (x, y) in x.chunks(FEW).zip(y.chunks(FEW)) {
             if L::may_exceed(self, x, y, pair, stats) {
@@ -302,7 +308,7 @@ macro_rules! lane {
                 lanes: &Lanes,
                 x: &[$float],
                 y: &[$float],
-                pair: &Pair,
+                pair: &CastPair,
                 stats: &CastStats,
             ) -> bool {
                 const SIGN: $bits = 1 << ($bits::BITS - 1);

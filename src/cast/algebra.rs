@@ -9,7 +9,7 @@ use crate::cast::element_type::{ElementType, Family};
 use crate::cast::format::{FloatFormat, Specials};
 use crate::cast::rules::Rules;
 use crate::cast::scalar;
-use crate::cast::value::{Finite, Value};
+use crate::cast::value::{ExactValue, Finite};
 
 /// One cast, as far as it decides what two in a row are.
 #[derive(Clone, Copy)]
@@ -80,18 +80,18 @@ impl TypePair {
     }
 
     fn keeps_value(self, code: u64) -> bool {
-        let value = scalar::decode(self.from, code).map(Value::lowest_terms);
-        self.made_of(code).map(Value::lowest_terms) == value
+        let value = scalar::decode(self.from, code).map(ExactValue::lowest_terms);
+        self.made_of(code).map(ExactValue::lowest_terms) == value
     }
 
-    fn made_of(self, code: u64) -> Option<Value> {
+    fn made_of(self, code: u64) -> Option<ExactValue> {
         let code = scalar::convert(self.from, self.to, self.rules, code)?;
         scalar::decode(self.to, code)
     }
 
     /// Whether zeros become zeros, and nothing else does. Rounding keeps the order, so the least of a sign decides.
     fn keeps_zero_apart(self) -> bool {
-        let is_zero = |value: Option<Value>| value.is_some_and(Value::is_zero);
+        let is_zero = |value: Option<ExactValue>| value.is_some_and(ExactValue::is_zero);
         let stays =
             |code: &u64| is_zero(scalar::decode(self.from, *code)) == is_zero(self.made_of(*code));
         match (self.from.family(), self.to.family()) {
@@ -121,8 +121,8 @@ impl TypePair {
     /// Whether a float's integer part always fits the target.
     fn only_truncates(self) -> bool {
         let Family::Float(source) = self.from.family() else { return false };
-        let integer_part = |value: Value| match value {
-            Value::Finite(Finite { negative, significand, exponent }) => {
+        let integer_part = |value: ExactValue| match value {
+            ExactValue::Finite(Finite { negative, significand, exponent }) => {
                 let shift = exponent.unsigned_abs();
                 let magnitude = match exponent {
                     ..0 => significand.checked_shr(shift).unwrap_or(0),
@@ -130,7 +130,7 @@ impl TypePair {
                 };
                 Some((negative && magnitude != 0, magnitude))
             }
-            Value::NaN { .. } | Value::Infinity { .. } => None,
+            ExactValue::NaN { .. } | ExactValue::Infinity { .. } => None,
         };
         landmarks(source).iter().all(|code| {
             let value = scalar::decode(self.from, *code).and_then(integer_part);

@@ -8,7 +8,7 @@
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::format::{FloatFormat, Overflow, Specials};
 use crate::cast::rules::{RoundMode, Rules};
-use crate::cast::value::{Finite, Value};
+use crate::cast::value::{ExactValue, Finite};
 
 /// Converts one element between two numeric types ([SEMANTICS §4–7](crate::semantics)).
 ///
@@ -23,7 +23,7 @@ pub fn convert(from: ElementType, to: ElementType, rules: Rules, code: u64) -> O
         (
             Family::Bool | Family::Signed | Family::Unsigned,
             Family::Signed | Family::Unsigned,
-            Value::Finite(integer),
+            ExactValue::Finite(integer),
         ) => Some(keep_low_bits(integer) & to.code_mask()),
         _ => encode(to, rules, value),
     }
@@ -41,10 +41,11 @@ pub(crate) fn changes_values(ty: ElementType, rules: Rules) -> bool {
 }
 
 /// The exact value of a code; `None` for STRING.
-pub(crate) fn decode(ty: ElementType, code: u64) -> Option<Value> {
+pub(crate) fn decode(ty: ElementType, code: u64) -> Option<ExactValue> {
     let code = code & ty.code_mask();
-    let integer =
-        |negative, significand| Some(Value::Finite(Finite { negative, significand, exponent: 0 }));
+    let integer = |negative, significand| {
+        Some(ExactValue::Finite(Finite { negative, significand, exponent: 0 }))
+    };
     match ty.family() {
         Family::Bool => integer(false, u64::from(code != 0)),
         Family::Unsigned => integer(false, code),
@@ -59,20 +60,20 @@ pub(crate) fn decode(ty: ElementType, code: u64) -> Option<Value> {
 }
 
 /// [SEMANTICS §3](crate::semantics): the value of a non-special code.
-fn decode_float(format: &FloatFormat, code: u64) -> Value {
+fn decode_float(format: &FloatFormat, code: u64) -> ExactValue {
     let negative = code & format.sign_bit() != 0;
     let magnitude = code & !format.sign_bit();
     if format.is_nan(code) {
-        return Value::NaN { negative };
+        return ExactValue::NaN { negative };
     }
     if Some(magnitude) == format.infinity() {
-        return Value::Infinity { negative };
+        return ExactValue::Infinity { negative };
     }
     let field = magnitude >> format.mantissa_bits;
     let fraction = magnitude & ((1 << format.mantissa_bits) - 1);
     let finite = |significand, steps: u64| {
         let exponent = format.min_ulp_exponent() + steps as i32;
-        Value::Finite(Finite { negative, significand, exponent })
+        ExactValue::Finite(Finite { negative, significand, exponent })
     };
     let implicit_one = 1 << format.mantissa_bits;
     match (format.specials, field) {
@@ -83,7 +84,7 @@ fn decode_float(format: &FloatFormat, code: u64) -> Value {
 }
 
 /// Rounds an exact value once, to the code of a type; `None` for STRING.
-pub(crate) fn encode(to: ElementType, rules: Rules, value: Value) -> Option<u64> {
+pub(crate) fn encode(to: ElementType, rules: Rules, value: ExactValue) -> Option<u64> {
     match to.family() {
         Family::Bool => Some(u64::from(!value.is_zero())),
         Family::Signed | Family::Unsigned => Some(encode_integer(to, value) & to.code_mask()),
@@ -97,7 +98,7 @@ pub(crate) fn encode(to: ElementType, rules: Rules, value: Value) -> Option<u64>
 
 /// [SEMANTICS §5.1–5.3](crate::semantics): round to nearest, ties to even, with an unbounded exponent; then test the
 /// range.
-fn encode_float(format: &FloatFormat, rules: Rules, value: Value) -> u64 {
+fn encode_float(format: &FloatFormat, rules: Rules, value: ExactValue) -> u64 {
     let with_sign = |negative: bool, magnitude: u64| match (negative, format.specials, magnitude) {
         (false, _, _) | (true, Specials::NegativeZero, 0) => magnitude,
         (true, _, _) => format.sign_bit() | magnitude,
@@ -112,10 +113,10 @@ fn encode_float(format: &FloatFormat, rules: Rules, value: Value) -> u64 {
         }
     };
     match value {
-        Value::NaN { negative } => format.nan(negative),
-        Value::Infinity { negative } => out_of_range(negative),
-        Value::Finite(Finite { negative, significand: 0, .. }) => with_sign(negative, 0),
-        Value::Finite(finite) => {
+        ExactValue::NaN { negative } => format.nan(negative),
+        ExactValue::Infinity { negative } => out_of_range(negative),
+        ExactValue::Finite(Finite { negative, significand: 0, .. }) => with_sign(negative, 0),
+        ExactValue::Finite(finite) => {
             // The unit in the last place: that of the value's own binade, or the subnormals' if that is larger.
             let top = finite.exponent + finite.significand.ilog2() as i32;
             let ulp = (top - format.mantissa_bits as i32).max(format.min_ulp_exponent());
@@ -150,15 +151,15 @@ fn round_to_units(finite: Finite, ulp: i32) -> u64 {
 
 /// [SEMANTICS §5.4](crate::semantics): the range test is made on the value itself, then `round_mode` picks one of two
 /// neighbours.
-fn encode_scale(format: &FloatFormat, rules: Rules, value: Value) -> u64 {
+fn encode_scale(format: &FloatFormat, rules: Rules, value: ExactValue) -> u64 {
     let beyond = |code| if rules.saturate { code } else { format.nan(false) };
     let below = beyond(0);
     let above = beyond(format.max_finite());
     let finite = match value {
-        Value::NaN { .. } => return format.nan(false),
-        Value::Infinity { negative: false } => return above,
-        Value::Finite(f) if !f.negative && f.significand != 0 => f,
-        Value::Infinity { negative: true } | Value::Finite(_) => return below,
+        ExactValue::NaN { .. } => return format.nan(false),
+        ExactValue::Infinity { negative: false } => return above,
+        ExactValue::Finite(f) if !f.negative && f.significand != 0 => f,
+        ExactValue::Infinity { negative: true } | ExactValue::Finite(_) => return below,
     };
     let floor = finite.exponent + finite.significand.ilog2() as i32;
     let is_power = finite.significand.is_power_of_two();
@@ -189,13 +190,13 @@ fn keep_low_bits(integer: Finite) -> u64 {
 
 /// [SEMANTICS §7.2–7.3](crate::semantics): truncate toward zero and keep the low bits, if the table's range holds the
 /// number.
-fn encode_integer(to: ElementType, value: Value) -> u64 {
+fn encode_integer(to: ElementType, value: ExactValue) -> u64 {
     const TWO_31: i128 = 1 << 31;
     const TWO_63: i128 = 1 << 63;
     let signed = to.family() == Family::Signed;
     let truncated = match value {
-        Value::Finite(finite) => truncate(finite),
-        Value::NaN { .. } | Value::Infinity { .. } => None,
+        ExactValue::Finite(finite) => truncate(finite),
+        ExactValue::NaN { .. } | ExactValue::Infinity { .. } => None,
     };
     let (low, high, otherwise) = match (to.bits(), signed) {
         (..=16, _) => (-TWO_31, TWO_31, 0),
@@ -207,10 +208,12 @@ fn encode_integer(to: ElementType, value: Value) -> u64 {
     truncated.filter(|t| (low..high).contains(t)).unwrap_or(otherwise) as u64
 }
 
-fn is_positive(value: Value) -> bool {
+fn is_positive(value: ExactValue) -> bool {
     match value {
-        Value::NaN { .. } => false,
-        Value::Infinity { negative } | Value::Finite(Finite { negative, .. }) => !negative,
+        ExactValue::NaN { .. } => false,
+        ExactValue::Infinity { negative } | ExactValue::Finite(Finite { negative, .. }) => {
+            !negative
+        }
     }
 }
 

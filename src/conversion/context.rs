@@ -6,7 +6,7 @@ use std::path::Path;
 use onnx_cast_graph::{BodyId, Graph, Node, NodeId, Table, ValueId};
 
 use super::classes::{Classes, Point};
-use super::weights::codes::Codes;
+use super::weights::codes::WeightCodes;
 use super::write::unknown_fields::Renamed;
 use super::{KeptNode, Options};
 use crate::cast::element_type::{ElementType, Family};
@@ -38,7 +38,7 @@ pub(super) struct Context<'o> {
     pub(super) counts: Counts,
     pub(super) renamed: Renamed,
     /// How weights are stored as codes, in the order in which they were.
-    pub(super) codes: Vec<Codes>,
+    pub(super) codes: Vec<WeightCodes>,
     /// What was cast by the conversion: a value, and the same in the other type.
     pub(super) added: Vec<(ValueId, ValueId)>,
     /// The nodes that stay as they are, for the report.

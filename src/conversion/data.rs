@@ -8,7 +8,7 @@ use std::path::Path;
 use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 use tract_onnx::prelude::{Tensor, TractResult};
 
-use super::weights::codes::Codes;
+use super::weights::codes::WeightCodes;
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 use crate::error::{Cause, Error, Result};
@@ -76,14 +76,14 @@ pub(super) fn recast(tensor: TensorProto, to: ElementType) -> Result<TensorProto
 
 /// A weight as codes, which are at `place` among all. Data in the model is converted into
 /// `raw_data`; data beside it when it is written. Fails when the weight's data cannot be read.
-pub(super) fn coded(tensor: TensorProto, codes: &Codes, place: usize) -> Result<TensorProto> {
+pub(super) fn coded(tensor: TensorProto, codes: &WeightCodes, place: usize) -> Result<TensorProto> {
     restored(tensor, codes.ty, Some((codes, place)))
 }
 
 fn restored(
     mut tensor: TensorProto,
     to: ElementType,
-    codes: Option<(&Codes, usize)>,
+    codes: Option<(&WeightCodes, usize)>,
 ) -> Result<TensorProto> {
     let Some(from) = ElementType::from_id(tensor.data_type) else { return Ok(tensor) };
     if proto::is_external(&tensor) {
@@ -111,7 +111,7 @@ fn restored(
 fn convert(
     tensor: &TensorProto,
     folder: Option<&Path>,
-    (to, codes): (ElementType, Option<&Codes>),
+    (to, codes): (ElementType, Option<&WeightCodes>),
     mut sink: impl FnMut(&[u8]) -> TractResult<()>,
 ) -> Result<()> {
     let Some(from) = ElementType::from_id(tensor.data_type) else { return Ok(()) };
@@ -145,7 +145,7 @@ pub(super) fn floats(tensor: &TensorProto, folder: Option<&Path>) -> Result<Vec<
 pub(super) fn stream(
     tensor: &TensorProto,
     folder: Option<&Path>,
-    codes: &[Codes],
+    codes: &[WeightCodes],
     out: &mut dyn Write,
 ) -> Result<u64> {
     let stored = tensor.external_data.iter().position(|entry| entry.key == STORED_AS);

@@ -13,7 +13,7 @@ use super::sides::is_copied;
 use crate::cast::element_type::ElementType;
 use crate::error::Result;
 use crate::onnx::node::int;
-use crate::onnx::operators::behaviour::{Behaviour, Elements, Otherwise};
+use crate::onnx::operators::behaviour::{Behaviour, ElementUse, Otherwise};
 use crate::onnx::operators::foreign;
 use crate::onnx::operators::schema::{self, Parameter, ParameterType, Schema};
 
@@ -375,7 +375,7 @@ impl Joining<'_, '_, '_> {
     fn takes_any(&self, node: &Node, schema: &Schema, place: usize) -> bool {
         let to = self.context.to();
         let allows = schema.input(place).is_some_and(|input| schema.allows(input.ty, to));
-        let is_measured = Behaviour::of(node).elements(node) == Elements::Measured;
+        let is_measured = Behaviour::of(node).elements(node) == ElementUse::Measured;
         let is_cast = node.is("Cast") || node.is("CastLike");
         place == 0 && allows && (is_measured || is_cast)
     }
@@ -383,7 +383,7 @@ impl Joining<'_, '_, '_> {
 
 /// Whether a node only moves elements, or makes something else of them than what is converted.
 fn is_free(node: &Node, context: &Context) -> bool {
-    let moves = matches!(Behaviour::of(node).elements(node), Elements::Moved(_));
+    let moves = matches!(Behaviour::of(node).elements(node), ElementUse::Moved(_));
     let is_source = |value: &Option<_>| value.is_some_and(|value| context.source(value).is_some());
     let makes = node.outputs().iter().any(is_source);
     let takes = node.inputs().iter().any(is_source);

@@ -8,7 +8,7 @@
 use onnx_cast_graph::NodeView;
 use tract_onnx::prelude::*;
 
-use super::value::Typed;
+use super::value::TypedTensor;
 use crate::cast::element_type::ElementType;
 use crate::tensor::proto::late;
 
@@ -20,7 +20,7 @@ const BLOCK_OF_FILE: usize = 32 << 20;
 const TILE: usize = 192;
 
 /// The columns of each block in which a node computes, if it is a `MatMul` by a large matrix.
-pub(super) fn columns(node: &impl NodeView, inputs: &[Option<Typed>]) -> Option<usize> {
+pub(super) fn columns(node: &impl NodeView, inputs: &[Option<TypedTensor>]) -> Option<usize> {
     let [Some(rows), Some(matrix)] = inputs else { return None };
     let is_product = node.is("MatMul") && rows.tensor.rank() > 0;
     let &[depth, columns] = matrix.tensor.shape() else { return None };
@@ -33,17 +33,17 @@ pub(super) fn columns(node: &impl NodeView, inputs: &[Option<Typed>]) -> Option<
 /// What a product makes of each block of so many columns, side by side.
 /// Its errors are those of `multiply`, which is given the inputs of a block.
 pub(super) fn in_blocks(
-    inputs: &[Option<Typed>],
+    inputs: &[Option<TypedTensor>],
     columns: usize,
-    mut multiply: impl FnMut(&[Option<Typed>]) -> TractResult<Vec<Typed>>,
-) -> TractResult<Vec<Typed>> {
+    mut multiply: impl FnMut(&[Option<TypedTensor>]) -> TractResult<Vec<TypedTensor>>,
+) -> TractResult<Vec<TypedTensor>> {
     let [rows, Some(matrix)] = inputs else { return multiply(inputs) };
     let all = matrix.tensor.shape().last().copied().unwrap_or_default();
     let mut whole: Option<(ElementType, Tensor)> = None;
     for start in (0..all).step_by(columns) {
         let end = all.min(start + columns);
-        let part = Typed::new(matrix.ty, matrix.tensor.slice(1, start, end)?)?;
-        for Typed { ty, tensor } in multiply(&[rows.clone(), Some(part)])? {
+        let part = TypedTensor::new(matrix.ty, matrix.tensor.slice(1, start, end)?)?;
+        for TypedTensor { ty, tensor } in multiply(&[rows.clone(), Some(part)])? {
             let axis = tensor.rank().saturating_sub(1);
             if whole.is_none() {
                 let mut shape = tensor.shape().to_vec();
@@ -55,15 +55,15 @@ pub(super) fn in_blocks(
             }
         }
     }
-    whole.into_iter().map(|(ty, tensor)| Typed::new(ty, tensor)).collect()
+    whole.into_iter().map(|(ty, tensor)| TypedTensor::new(ty, tensor)).collect()
 }
 
 /// The inputs of a `Gather` that takes rows of a matrix which is in its file, with those rows alone in its place; `None` of any
 /// other node, and where it takes as many as there are. Fails when the rows cannot be read.
 pub(super) fn of_rows(
     node: &impl NodeView,
-    inputs: &[Option<Typed>],
-) -> TractResult<Option<Vec<Option<Typed>>>> {
+    inputs: &[Option<TypedTensor>],
+) -> TractResult<Option<Vec<Option<TypedTensor>>>> {
     let [Some(matrix), Some(places)] = inputs else { return Ok(None) };
     let axis = node.attributes().iter().find(|attribute| attribute.name == "axis");
     let takes_rows = node.is("Gather") && axis.is_none_or(|axis| matches!(axis.i, 0 | -2));
@@ -82,7 +82,7 @@ pub(super) fn of_rows(
     let Some(rows) = late::rows(&matrix.tensor, &wanted)? else { return Ok(None) };
     let order: Vec<i64> = (0..).take(wanted.len()).collect();
     let order = Tensor::from_shape(places.tensor.shape(), &order)?;
-    Ok(Some(vec![Some(Typed::new(matrix.ty, rows)?), Some(Typed::native(order)?)]))
+    Ok(Some(vec![Some(TypedTensor::new(matrix.ty, rows)?), Some(TypedTensor::native(order)?)]))
 }
 
 #[cfg(test)]
@@ -93,7 +93,8 @@ mod tests {
 
     #[test]
     fn only_a_large_matrix_is_in_blocks() {
-        let typed = |shape: &[usize]| Typed::native(Tensor::zero::<f32>(shape).expect("zeros"));
+        let typed =
+            |shape: &[usize]| TypedTensor::native(Tensor::zero::<f32>(shape).expect("zeros"));
         let columns = |op_type, shape: &[usize]| {
             let inputs = [typed(&[3, 2048]), typed(shape)].map(|typed| Some(typed.expect("FLOAT")));
             let node = NodeProto { op_type: String::from(op_type), ..NodeProto::default() };

@@ -6,7 +6,7 @@ use tract_onnx::prelude::TractResult;
 use super::Interpreter;
 use super::observer::SharedTensor;
 use super::run::ModelRun;
-use super::value::{Typed, Value};
+use super::value::{RuntimeValue, TypedTensor};
 use crate::error::{Error, Result};
 use crate::plug::guard::without_panic;
 
@@ -28,7 +28,7 @@ impl Interpreter {
             run.node(node)?;
         }
         Ok(match run.value(value)? {
-            Value::Tensor(Typed { ty, tensor }) => Some((ty, tensor)),
+            RuntimeValue::Tensor(TypedTensor { ty, tensor }) => Some((ty, tensor)),
             _ => None,
         })
     }

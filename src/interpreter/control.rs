@@ -4,9 +4,9 @@ use onnx_cast_graph::{BodyId, NodeId, counted, tensor_type};
 use tract_onnx::pb::tensor_shape_proto::dimension::Value::DimValue;
 use tract_onnx::prelude::{Tensor, TractResult, tensor0};
 
-use super::inner::{Source, Target, Time};
-use super::run::{Inputs, ModelRun};
-use super::value::{Typed, Value};
+use super::inner::{InputSource, OutputTarget, Time};
+use super::run::{ModelRun, NodeInputs};
+use super::value::{RuntimeValue, TypedTensor};
 use crate::cast::element_type::ElementType;
 
 /// What a body declares of an output.
@@ -16,24 +16,33 @@ pub(super) type Declared = Option<(ElementType, Vec<usize>)>;
 const ITERATIONS: i64 = 1 << 20;
 
 /// `If`: runs one of two bodies.
-pub(super) fn branch(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn branch(
+    run: &mut ModelRun,
+    id: NodeId,
+    inputs: NodeInputs,
+) -> TractResult<Vec<RuntimeValue>> {
     let Some(condition) = run.number(id, &inputs, 0)? else {
         return run.refuse(id, "has no condition");
     };
     let branch = if condition != 0 { "then_branch" } else { "else_branch" };
     let body = run.held(id, branch)?;
-    let targets: Vec<Target> =
-        (0..run.model.graph.body(body).outputs().len()).map(Target::Last).collect();
+    let targets: Vec<OutputTarget> =
+        (0..run.model.graph.body(body).outputs().len()).map(OutputTarget::Last).collect();
     run.inner(&Time { node: id, body, is_first: true, sources: &[], targets: &targets }, vec![])
 }
 
 /// `Loop`: runs its body until it says so, or as often as it is told. What the body takes is the number of the iteration, the
 /// condition, and what the iteration before has left; what it makes behind these is stacked along a new first axis.
-pub(super) fn repeat(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn repeat(
+    run: &mut ModelRun,
+    id: NodeId,
+    inputs: NodeInputs,
+) -> TractResult<Vec<RuntimeValue>> {
     let body = run.held(id, "body")?;
     let most = run.number(id, &inputs, 0)?;
     let mut goes_on = run.number(id, &inputs, 1)? != Some(0);
-    let Some(mut carried) = inputs.into_iter().skip(2).collect::<Option<Vec<Value>>>() else {
+    let Some(mut carried) = inputs.into_iter().skip(2).collect::<Option<Vec<RuntimeValue>>>()
+    else {
         return run.refuse(id, "leaves out a value that it carries");
     };
     let count = carried.len();
@@ -44,18 +53,18 @@ pub(super) fn repeat(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractRes
             format!("carries {}, and its body makes {outputs}", counted(count, "value")),
         );
     };
-    let mut stacks: Vec<Vec<Typed>> = vec![vec![]; stacked];
-    let carrying = (0..count).map(|place| Source::Carried(2 + place, 1 + place));
-    let sources: Vec<Source> = [Source::Counted; 2].into_iter().chain(carrying).collect();
+    let mut stacks: Vec<Vec<TypedTensor>> = vec![vec![]; stacked];
+    let carrying = (0..count).map(|place| InputSource::Carried(2 + place, 1 + place));
+    let sources: Vec<InputSource> = [InputSource::Counted; 2].into_iter().chain(carrying).collect();
     let target = |output| {
         if output < count {
-            Target::Last(output)
+            OutputTarget::Last(output)
         } else {
-            Target::Stacked { output, axis: 0, is_reversed: false }
+            OutputTarget::Stacked { output, axis: 0, is_reversed: false }
         }
     };
-    let targets: Vec<Target> =
-        [Target::Nowhere].into_iter().chain((0..count + stacked).map(target)).collect();
+    let targets: Vec<OutputTarget> =
+        [OutputTarget::Nowhere].into_iter().chain((0..count + stacked).map(target)).collect();
     let mut iteration = 0;
     while goes_on && most.is_none_or(|most| iteration < most) {
         if iteration >= ITERATIONS {
@@ -66,23 +75,23 @@ pub(super) fn repeat(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractRes
         let (is_first, sources, targets) = (iteration == 0, &*sources, &*targets);
         let time = Time { node: id, body, is_first, sources, targets };
         let mut made = run.inner(&time, given)?.into_iter();
-        let Some(Value::Tensor(condition)) = made.next() else {
+        let Some(RuntimeValue::Tensor(condition)) = made.next() else {
             return run.refuse(id, "has a body whose condition is no tensor");
         };
-        goes_on = run.number(id, &vec![Some(Value::Tensor(condition))], 0)? != Some(0);
+        goes_on = run.number(id, &vec![Some(RuntimeValue::Tensor(condition))], 0)? != Some(0);
         carried = made.by_ref().take(count).collect();
         stack(run, id, &mut stacks, made)?;
         iteration += 1;
     }
     for (place, stack) in stacks.into_iter().enumerate() {
         let declared = declared_of(run, body, 1 + count + place);
-        carried.push(Value::Tensor(stack_of(&stack, 0, declared)?));
+        carried.push(RuntimeValue::Tensor(stack_of(&stack, 0, declared)?));
     }
     Ok(carried)
 }
 
-fn scalar(tensor: Tensor) -> TractResult<Value> {
-    Ok(Value::Tensor(Typed::native(tensor)?))
+fn scalar(tensor: Tensor) -> TractResult<RuntimeValue> {
+    Ok(RuntimeValue::Tensor(TypedTensor::native(tensor)?))
 }
 
 /// What a body declares of an output: its type, and its sizes, 0 for one that it leaves open.
@@ -102,12 +111,12 @@ pub(super) fn declared_of(run: &ModelRun, body: BodyId, place: usize) -> Declare
 pub(super) fn stack(
     run: &ModelRun,
     id: NodeId,
-    stacks: &mut [Vec<Typed>],
-    made: impl Iterator<Item = Value>,
+    stacks: &mut [Vec<TypedTensor>],
+    made: impl Iterator<Item = RuntimeValue>,
 ) -> TractResult<()> {
     for (stack, value) in stacks.iter_mut().zip(made) {
         match value {
-            Value::Tensor(tensor) => stack.push(tensor),
+            RuntimeValue::Tensor(tensor) => stack.push(tensor),
             other => return run.refuse(id, format!("would stack {}", other.kind())),
         }
     }
@@ -115,11 +124,15 @@ pub(super) fn stack(
 }
 
 /// Tensors of one shape along a new axis; of none, what the body declares of one.
-pub(super) fn stack_of(tensors: &[Typed], axis: usize, declared: Declared) -> TractResult<Typed> {
+pub(super) fn stack_of(
+    tensors: &[TypedTensor],
+    axis: usize,
+    declared: Declared,
+) -> TractResult<TypedTensor> {
     let Some(first) = tensors.first() else {
         let (ty, mut shape) = declared.unwrap_or((ElementType::Float, vec![]));
         shape.insert(axis.min(shape.len()), 0);
-        return Typed::new(ty, Tensor::zero_dt(ty.datum_type(), &shape)?);
+        return TypedTensor::new(ty, Tensor::zero_dt(ty.datum_type(), &shape)?);
     };
     let mut parts = vec![];
     for typed in tensors {
@@ -127,5 +140,5 @@ pub(super) fn stack_of(tensors: &[Typed], axis: usize, declared: Declared) -> Tr
         part.insert_axis(axis)?;
         parts.push(part);
     }
-    Typed::new(first.ty, Tensor::stack_tensors(axis, &parts)?)
+    TypedTensor::new(first.ty, Tensor::stack_tensors(axis, &parts)?)
 }

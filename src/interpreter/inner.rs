@@ -5,11 +5,11 @@ use tract_onnx::prelude::TractResult;
 
 use super::observer::{BodyInput, BodyOutput};
 use super::run::ModelRun;
-use super::value::Value;
+use super::value::RuntimeValue;
 
 /// Where an input of a body comes from.
 #[derive(Clone, Copy)]
-pub(super) enum Source {
+pub(super) enum InputSource {
     /// The node counts.
     Counted,
     /// The node's input at a place, and from the second time on what the body has made at another.
@@ -20,7 +20,7 @@ pub(super) enum Source {
 
 /// Where an output of a body goes.
 #[derive(Clone, Copy)]
-pub(super) enum Target {
+pub(super) enum OutputTarget {
     Nowhere,
     /// The node's output is what the body has made last.
     Last(usize),
@@ -37,13 +37,17 @@ pub(super) struct Time<'a> {
     pub(super) node: NodeId,
     pub(super) body: BodyId,
     pub(super) is_first: bool,
-    pub(super) sources: &'a [Source],
-    pub(super) targets: &'a [Target],
+    pub(super) sources: &'a [InputSource],
+    pub(super) targets: &'a [OutputTarget],
 }
 
 impl ModelRun<'_> {
     /// Runs a body of a node on values for its inputs, and returns those of its outputs.
-    pub(super) fn inner(&mut self, time: &Time, given: Vec<Value>) -> TractResult<Vec<Value>> {
+    pub(super) fn inner(
+        &mut self,
+        time: &Time,
+        given: Vec<RuntimeValue>,
+    ) -> TractResult<Vec<RuntimeValue>> {
         if self.observer.is_none() {
             return self.body(time.body, given);
         }
@@ -56,9 +60,9 @@ impl ModelRun<'_> {
         let shown = outputs.zip(&made).zip(time.targets).filter_map(|((output, made), target)| {
             let value = self.model.observed(output.value, made)?;
             let (output, stacks) = match *target {
-                Target::Nowhere => return None,
-                Target::Last(output) => (output, None),
-                Target::Stacked { output, axis, is_reversed } => {
+                OutputTarget::Nowhere => return None,
+                OutputTarget::Last(output) => (output, None),
+                OutputTarget::Stacked { output, axis, is_reversed } => {
                     let rank = i64::try_from(value.tensor.rank()).ok()? + 1;
                     let axis = if axis < 0 { axis.checked_add(rank)? } else { axis };
                     (output, Some((usize::try_from(axis).ok()?, is_reversed)))
@@ -73,19 +77,21 @@ impl ModelRun<'_> {
         Ok(made)
     }
 
-    fn shown_inputs(&mut self, time: &Time, given: &[Value]) -> TractResult<Vec<BodyInput>> {
+    fn shown_inputs(&mut self, time: &Time, given: &[RuntimeValue]) -> TractResult<Vec<BodyInput>> {
         let open: Vec<ValueId> = self.model.open_inputs(time.body).collect();
         let mut inputs = vec![];
         for ((id, value), source) in open.into_iter().zip(given).zip(time.sources) {
             let (outer, part) = match *source {
-                Source::Counted => continue,
-                Source::Carried(_, made) if !time.is_first => {
+                InputSource::Counted => continue,
+                InputSource::Carried(_, made) if !time.is_first => {
                     let outputs = self.model.graph.body(time.body).outputs();
                     let Some(made) = outputs.get(made) else { continue };
                     (self.model.observed(made.value, value), None)
                 }
-                Source::Carried(input, _) => (self.outer(time.node, input, Some(value))?, None),
-                Source::Part { input, axis, at } => {
+                InputSource::Carried(input, _) => {
+                    (self.outer(time.node, input, Some(value))?, None)
+                }
+                InputSource::Part { input, axis, at } => {
                     (self.outer(time.node, input, None)?, Some((axis, at)))
                 }
             };
@@ -100,7 +106,7 @@ impl ModelRun<'_> {
         &mut self,
         node: NodeId,
         input: usize,
-        value: Option<&Value>,
+        value: Option<&RuntimeValue>,
     ) -> TractResult<Option<super::ObservedTensor>> {
         let Some(Some(id)) = self.model.graph.node(node).inputs().get(input).copied() else {
             return Ok(None);

@@ -48,10 +48,10 @@ use crate::tensor::typed::OnnxTensor;
 use node::Builder;
 pub use observer::{BodyInput, BodyOutput, NodeRun, ObservedTensor, Observer, SharedTensor};
 use operators::runners;
-use run::{Inputs, ModelRun, Runner};
+use run::{ModelRun, NodeInputs, Runner};
 use schedule::Schedules;
 pub use value::OnnxValue;
-use value::Value;
+use value::RuntimeValue;
 
 /// Runs a model node by node, in topological order. It loads in a time that is linear in the nodes, runs operators of control
 /// flow and sequences that tract does not have, and holds few values at a time; a plan that tract has optimised runs faster,
@@ -202,13 +202,13 @@ impl Interpreter {
             );
             Err(Error::from(Cause::Model { problem }))?;
         }
-        let inputs = inputs.into_iter().map(Value::from).collect();
+        let inputs = inputs.into_iter().map(RuntimeValue::from).collect();
         let outputs = run.body(main, inputs)?;
-        Ok(outputs.into_iter().map(Value::into_onnx).collect::<Result<_>>()?)
+        Ok(outputs.into_iter().map(RuntimeValue::into_onnx).collect::<Result<_>>()?)
     }
 
     /// What a node makes of other inputs than those of a run, by place.
-    fn made(&self, node: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    fn made(&self, node: NodeId, inputs: NodeInputs) -> TractResult<Vec<RuntimeValue>> {
         ModelRun::new(self).made(node, inputs)
     }
 

@@ -11,7 +11,7 @@ use tract_onnx::prelude::*;
 use tract_onnx::tract_core::ops::change_axes::AxisOp;
 
 use super::counted::Counted;
-use super::value::Typed;
+use super::value::TypedTensor;
 use crate::audit::Audit;
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error};
@@ -132,9 +132,9 @@ impl Builder {
 
     /// Reads a constant, from the model or from a file beside it.
     /// Fails when it contradicts its description, or its file does not hold it.
-    pub(super) fn constant(&self, tensor: &TensorProto) -> TractResult<Typed> {
+    pub(super) fn constant(&self, tensor: &TensorProto) -> TractResult<TypedTensor> {
         let (ty, tensor) = proto::late_with(tensor, self.folder.as_deref(), self.onnx.resolver())?;
-        Typed::new(ty, tensor)
+        TypedTensor::new(ty, tensor)
     }
 
     /// Runs a node on the tensors by place that it is given.
@@ -143,8 +143,8 @@ impl Builder {
         &self,
         graph: &Graph,
         id: NodeId,
-        inputs: &[Option<Typed>],
-    ) -> TractResult<Vec<Typed>> {
+        inputs: &[Option<TypedTensor>],
+    ) -> TractResult<Vec<TypedTensor>> {
         let deciding: Vec<bool> =
             (0..inputs.len()).map(|place| decides(graph, id, inputs, place)).collect();
         let built = self.built(graph, id, inputs, &deciding).or_else(|error| {
@@ -167,7 +167,7 @@ impl Builder {
         &self,
         graph: &Graph,
         id: NodeId,
-        inputs: &[Option<Typed>],
+        inputs: &[Option<TypedTensor>],
         deciding: &[bool],
     ) -> TractResult<Arc<Built>> {
         let lock_last = || self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -214,7 +214,7 @@ impl Builder {
         &self,
         graph: &Graph,
         id: NodeId,
-        inputs: &[Option<Typed>],
+        inputs: &[Option<TypedTensor>],
         deciding: &[bool],
     ) -> TractResult<ModelProto> {
         let node = graph.node(id);
@@ -285,9 +285,9 @@ impl Builder {
 }
 
 impl Last {
-    fn new(inputs: &[Option<Typed>], deciding: &[bool], built: Arc<Built>) -> Last {
-        let taken = |(typed, decides): (&Option<Typed>, &bool)| {
-            let Typed { ty, tensor } = typed.as_ref()?;
+    fn new(inputs: &[Option<TypedTensor>], deciding: &[bool], built: Arc<Built>) -> Last {
+        let taken = |(typed, decides): (&Option<TypedTensor>, &bool)| {
+            let TypedTensor { ty, tensor } = typed.as_ref()?;
             let deciding = decides.then(|| tensor.clone());
             Some(BuiltInput { ty: *ty, shape: tensor.shape().into(), deciding })
         };
@@ -295,10 +295,10 @@ impl Last {
     }
 
     /// Whether what was built is what would be built for these inputs.
-    fn is_for(&self, inputs: &[Option<Typed>], deciding: &[bool]) -> bool {
+    fn is_for(&self, inputs: &[Option<TypedTensor>], deciding: &[bool]) -> bool {
         let is_alike =
-            |((taken, typed), decides): ((&Option<BuiltInput>, &Option<Typed>), &bool)| {
-                let (Some(taken), Some(Typed { ty, tensor })) = (taken, typed) else {
+            |((taken, typed), decides): ((&Option<BuiltInput>, &Option<TypedTensor>), &bool)| {
+                let (Some(taken), Some(TypedTensor { ty, tensor })) = (taken, typed) else {
                     return taken.is_none() && typed.is_none();
                 };
                 let has_value = match &taken.deciding {
@@ -313,8 +313,8 @@ impl Last {
 }
 
 impl Built {
-    fn run(&self, inputs: &[Option<Typed>]) -> TractResult<TVec<TValue>> {
-        if let (Some((from, to)), [Some(Typed { tensor, .. })]) = (self.moves, inputs) {
+    fn run(&self, inputs: &[Option<TypedTensor>]) -> TractResult<TVec<TValue>> {
+        if let (Some((from, to)), [Some(TypedTensor { tensor, .. })]) = (self.moves, inputs) {
             // tract copies what is shared, and zeroes what it writes.
             let moved = late::turned(tensor)
                 .map(Some)
@@ -352,7 +352,7 @@ fn input_name(place: usize) -> String {
 }
 
 /// Whether an input's value decides what is built.
-fn decides(graph: &Graph, id: NodeId, inputs: &[Option<Typed>], place: usize) -> bool {
+fn decides(graph: &Graph, id: NodeId, inputs: &[Option<TypedTensor>], place: usize) -> bool {
     let node = graph.node(id);
     let Some(Some(typed)) = inputs.get(place) else { return false };
     let has = |names: &[&str]| names.contains(&node.op_type.as_str());
@@ -362,7 +362,7 @@ fn decides(graph: &Graph, id: NodeId, inputs: &[Option<Typed>], place: usize) ->
     is_operand && (typed.tensor.len() <= DECIDING || has(DECIDED_BY_WEIGHTS))
 }
 
-fn declared(name: &str, typed: &Typed) -> ValueInfoProto {
+fn declared(name: &str, typed: &TypedTensor) -> ValueInfoProto {
     let r#type = Some(sized_type(typed.ty as i32, typed.tensor.shape()));
     ValueInfoProto { r#type, ..named_value(name) }
 }
@@ -373,13 +373,13 @@ fn outputs(
     id: NodeId,
     built: &Built,
     values: TVec<TValue>,
-) -> TractResult<Vec<Typed>> {
+) -> TractResult<Vec<TypedTensor>> {
     let mut made = values.into_iter().zip(&built.types);
     let mut outputs = vec![];
     for wanted in graph.node(id).outputs() {
-        let unwanted = || Typed::native(Tensor::zero::<f32>(&[0])?);
+        let unwanted = || TypedTensor::native(Tensor::zero::<f32>(&[0])?);
         outputs.push(match wanted.and_then(|_| made.next()) {
-            Some((value, ty)) => Typed::new(*ty, value.into_tensor())?,
+            Some((value, ty)) => TypedTensor::new(*ty, value.into_tensor())?,
             None => unwanted()?,
         });
     }

@@ -7,7 +7,7 @@ use tract_onnx::pb::AttributeProto;
 use tract_onnx::prelude::Tensor;
 
 use super::Interpreter;
-use super::value::{Typed, Value};
+use super::value::{RuntimeValue, TypedTensor};
 use crate::cast::element_type::ElementType;
 use crate::error::{Error, Result};
 use crate::plug::guard::without_panic;
@@ -69,9 +69,9 @@ pub struct ObservedTensor {
     pub is_constant: bool,
 }
 
-impl From<ObservedTensor> for Value {
-    fn from(tensor: ObservedTensor) -> Value {
-        Value::Tensor(Typed { ty: tensor.element_type, tensor: tensor.tensor })
+impl From<ObservedTensor> for RuntimeValue {
+    fn from(tensor: ObservedTensor) -> RuntimeValue {
+        RuntimeValue::Tensor(TypedTensor { ty: tensor.element_type, tensor: tensor.tensor })
     }
 }
 
@@ -137,12 +137,12 @@ impl NodeRun<'_> {
     pub fn run_on(&self, inputs: &[Option<SharedTensor>]) -> Result<Vec<Option<SharedTensor>>> {
         let given = |input: &Option<SharedTensor>| {
             let (ty, tensor) = input.clone()?;
-            Some(Value::Tensor(Typed { ty, tensor }))
+            Some(RuntimeValue::Tensor(TypedTensor { ty, tensor }))
         };
         let given = inputs.iter().map(given).collect();
         let made = without_panic(|| self.model.made(self.id, given)).map_err(Error::of)?;
         let tensor = |value| match value {
-            Value::Tensor(Typed { ty, tensor }) => Some((ty, tensor)),
+            RuntimeValue::Tensor(TypedTensor { ty, tensor }) => Some((ty, tensor)),
             _ => None,
         };
         Ok(made.into_iter().map(tensor).collect())
@@ -160,8 +160,8 @@ impl Interpreter {
         below.strip_prefix('/').unwrap_or(below).into()
     }
 
-    pub(super) fn observed(&self, id: ValueId, value: &Value) -> Option<ObservedTensor> {
-        let Value::Tensor(Typed { ty, tensor }) = value else { return None };
+    pub(super) fn observed(&self, id: ValueId, value: &RuntimeValue) -> Option<ObservedTensor> {
+        let RuntimeValue::Tensor(TypedTensor { ty, tensor }) = value else { return None };
         let held = self.graph.value(id);
         Some(ObservedTensor {
             name: held.name.clone(),
@@ -172,9 +172,9 @@ impl Interpreter {
         })
     }
 
-    pub(super) fn node_run(&self, id: NodeId, inputs: &[Option<Value>]) -> NodeRun<'_> {
+    pub(super) fn node_run(&self, id: NodeId, inputs: &[Option<RuntimeValue>]) -> NodeRun<'_> {
         let node = self.graph.node(id);
-        let observed = |(id, value): (&Option<ValueId>, &Option<Value>)| {
+        let observed = |(id, value): (&Option<ValueId>, &Option<RuntimeValue>)| {
             self.observed((*id)?, value.as_ref()?)
         };
         NodeRun {

@@ -5,7 +5,7 @@ use tract_onnx::pb::TypeProto;
 use tract_onnx::prelude::TractResult;
 
 use super::observer::{ObservedTensor, Observer};
-use super::value::{Typed, Value};
+use super::value::{RuntimeValue, TypedTensor};
 use super::{Interpreter, blocks, kernels};
 use crate::cast::element_type::ElementType;
 use crate::error::{self, Cause, Error};
@@ -16,12 +16,12 @@ use crate::plug::guard::without_panic;
 /// The values of a running model.
 pub(super) struct ModelRun<'a> {
     pub(super) model: &'a Interpreter,
-    values: Table<ValueId, Value>,
+    values: Table<ValueId, RuntimeValue>,
     pub(super) observer: Option<&'a mut dyn Observer>,
 }
 
 /// What runs an operator here rather than by tract: the inputs by place, then the outputs by place.
-pub(super) type Operator = fn(&mut ModelRun, NodeId, Inputs) -> TractResult<Vec<Value>>;
+pub(super) type Operator = fn(&mut ModelRun, NodeId, NodeInputs) -> TractResult<Vec<RuntimeValue>>;
 
 /// An operator that runs here, its function, the most inputs that it takes, and its attributes.
 pub(super) type OperatorEntry = (&'static str, Operator, usize, &'static [&'static str]);
@@ -37,7 +37,7 @@ pub(super) enum Runner {
 }
 
 /// The inputs of a node by place; `None` for one that is not given.
-pub(super) type Inputs = Vec<Option<Value>>;
+pub(super) type NodeInputs = Vec<Option<RuntimeValue>>;
 
 impl<'a> ModelRun<'a> {
     pub(super) fn new(model: &'a Interpreter) -> ModelRun<'a> {
@@ -52,7 +52,11 @@ impl<'a> ModelRun<'a> {
     }
 
     /// Runs a body on values for its inputs, and returns those of its outputs.
-    pub(super) fn body(&mut self, body: BodyId, inputs: Vec<Value>) -> TractResult<Vec<Value>> {
+    pub(super) fn body(
+        &mut self,
+        body: BodyId,
+        inputs: Vec<RuntimeValue>,
+    ) -> TractResult<Vec<RuntimeValue>> {
         let open: Vec<ValueId> = self.model.open_inputs(body).collect();
         if open.len() != inputs.len() {
             let graph = &self.model.graph.body(body).path;
@@ -88,7 +92,7 @@ impl<'a> ModelRun<'a> {
     }
 
     /// A value that is there, or a constant, which is read.
-    pub(super) fn value(&mut self, id: ValueId) -> TractResult<Value> {
+    pub(super) fn value(&mut self, id: ValueId) -> TractResult<RuntimeValue> {
         if let Some(value) = self.values.get(id) {
             return Ok(value.clone());
         }
@@ -97,7 +101,7 @@ impl<'a> ModelRun<'a> {
             let problem = format!("has nothing that makes `{}`", value.name);
             return Err(Error::from(Cause::Model { problem }).into());
         };
-        let mut value = Value::Tensor(self.model.builder.constant(constant)?);
+        let mut value = RuntimeValue::Tensor(self.model.builder.constant(constant)?);
         if let Some(observer) = &mut self.observer
             && let Some(mut tensor) = self.model.observed(id, &value)
         {
@@ -120,19 +124,19 @@ impl<'a> ModelRun<'a> {
         let mut outputs = at_panics(node, || self.made(id, inputs))?;
         if let (Some(observer), Some(seen)) = (&mut self.observer, seen) {
             // What the observer changes is no copy: a value is held by what it is shown alone.
-            let shown = |(id, value): (&Option<ValueId>, Value)| match id
+            let shown = |(id, value): (&Option<ValueId>, RuntimeValue)| match id
                 .and_then(|id| self.model.observed(id, &value))
             {
                 Some(tensor) => (Some(tensor), None),
                 None => (None, Some(value)),
             };
             let places = node.outputs().iter().zip(outputs);
-            let (mut observed, others): (Vec<Option<ObservedTensor>>, Vec<Option<Value>>) =
+            let (mut observed, others): (Vec<Option<ObservedTensor>>, Vec<Option<RuntimeValue>>) =
                 places.map(shown).unzip();
             observer.node(&seen, &mut observed)?;
             let left = observed.into_iter().zip(others);
-            let left = left.map(|(tensor, other)| tensor.map(Value::from).or(other));
-            outputs = match left.collect::<Option<Vec<Value>>>() {
+            let left = left.map(|(tensor, other)| tensor.map(RuntimeValue::from).or(other));
+            outputs = match left.collect::<Option<Vec<RuntimeValue>>>() {
                 Some(left) => left,
                 None => return self.refuse(id, "has lost an output to what observes it"),
             };
@@ -147,13 +151,17 @@ impl<'a> ModelRun<'a> {
     }
 
     /// What a node makes of its inputs, by place.
-    pub(super) fn made(&mut self, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    pub(super) fn made(
+        &mut self,
+        id: NodeId,
+        inputs: NodeInputs,
+    ) -> TractResult<Vec<RuntimeValue>> {
         let node = self.model.graph.node(id);
         let (_, operator, most, attributes) = match self.model.runners.get(id) {
             Some(Runner::Here(row)) => row,
             Some(Runner::Kernel(kernel)) => {
-                let made = kernel(&kernels::Site::of(node)?, &self.all_tensors(id, inputs)?)?;
-                return Ok(made.into_iter().map(Value::Tensor).collect());
+                let made = kernel(&kernels::KernelSite::of(node)?, &self.all_tensors(id, inputs)?)?;
+                return Ok(made.into_iter().map(RuntimeValue::Tensor).collect());
             }
             Some(Runner::Tract) | None => return self.tensors(id, inputs),
         };
@@ -183,7 +191,7 @@ impl<'a> ModelRun<'a> {
     }
 
     /// Holds what a node makes against the type that the model declares.
-    fn check(&self, id: NodeId, made: ValueId, value: &Value) -> TractResult<()> {
+    fn check(&self, id: NodeId, made: ValueId, value: &RuntimeValue) -> TractResult<()> {
         let made = self.model.graph.value(made);
         if self.model.builder.overlooks_types() {
             return Ok(());
@@ -201,7 +209,11 @@ impl<'a> ModelRun<'a> {
     }
 
     /// Runs a node that takes and makes tensors by tract.
-    pub(super) fn tensors(&mut self, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    pub(super) fn tensors(
+        &mut self,
+        id: NodeId,
+        inputs: NodeInputs,
+    ) -> TractResult<Vec<RuntimeValue>> {
         let mut tensors = self.all_tensors(id, inputs)?;
         let (graph, builder) = (&self.model.graph, &self.model.builder);
         let node = graph.node(id);
@@ -214,17 +226,17 @@ impl<'a> ModelRun<'a> {
             }
             None => builder.run(graph, id, &tensors)?,
         };
-        Ok(outputs.into_iter().map(Value::Tensor).collect())
+        Ok(outputs.into_iter().map(RuntimeValue::Tensor).collect())
     }
 
     /// Inputs that have to be tensors.
-    fn all_tensors(&self, id: NodeId, inputs: Inputs) -> TractResult<Vec<Option<Typed>>> {
+    fn all_tensors(&self, id: NodeId, inputs: NodeInputs) -> TractResult<Vec<Option<TypedTensor>>> {
         let node = self.model.graph.node(id);
         let mut tensors = vec![];
         for (place, input) in inputs.into_iter().enumerate() {
             tensors.push(match input {
                 None => None,
-                Some(Value::Tensor(tensor)) => Some(tensor),
+                Some(RuntimeValue::Tensor(tensor)) => Some(tensor),
                 Some(other) => {
                     let problem = format!("input {place} is {}, a tensor is wanted", other.kind());
                     Err(refusal(node, problem))?
@@ -249,9 +261,14 @@ impl<'a> ModelRun<'a> {
     }
 
     /// A tensor that has to be given at a place.
-    pub(super) fn tensor(&self, id: NodeId, inputs: &Inputs, place: usize) -> TractResult<Typed> {
+    pub(super) fn tensor(
+        &self,
+        id: NodeId,
+        inputs: &NodeInputs,
+        place: usize,
+    ) -> TractResult<TypedTensor> {
         match inputs.get(place) {
-            Some(Some(Value::Tensor(tensor))) => Ok(tensor.clone()),
+            Some(Some(RuntimeValue::Tensor(tensor))) => Ok(tensor.clone()),
             _ => self.refuse(id, format!("input {place} is no tensor")),
         }
     }
@@ -260,7 +277,7 @@ impl<'a> ModelRun<'a> {
     pub(super) fn number(
         &self,
         id: NodeId,
-        inputs: &Inputs,
+        inputs: &NodeInputs,
         place: usize,
     ) -> TractResult<Option<i64>> {
         if !matches!(inputs.get(place), Some(Some(_))) {
@@ -277,10 +294,10 @@ impl<'a> ModelRun<'a> {
 
 /// The type of a tensor that is declared as one of another type, and that type.
 fn contradiction(
-    value: &Value,
+    value: &RuntimeValue,
     declared: Option<&TypeProto>,
 ) -> Option<(ElementType, ElementType)> {
-    let Value::Tensor(Typed { ty, .. }) = value else { return None };
+    let RuntimeValue::Tensor(TypedTensor { ty, .. }) = value else { return None };
     let declared = declared_type(declared, "", "").ok().flatten()?;
     (declared != *ty).then_some((*ty, declared))
 }

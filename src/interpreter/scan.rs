@@ -4,9 +4,9 @@ use onnx_cast_graph::{NodeId, attribute, int};
 use tract_onnx::prelude::*;
 
 use super::control::{declared_of, stack, stack_of};
-use super::inner::{Source, Target, Time};
-use super::run::{Inputs, ModelRun};
-use super::value::{Typed, Value};
+use super::inner::{InputSource, OutputTarget, Time};
+use super::run::{ModelRun, NodeInputs};
+use super::value::{RuntimeValue, TypedTensor};
 use crate::onnx::node::from_front;
 
 /// How a scanned input or output runs: its axis, and whether backwards.
@@ -16,7 +16,11 @@ struct Lane {
 }
 
 /// The states of the body come first, then what is scanned; states are handed on, other outputs stacked.
-pub(super) fn scan(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn scan(
+    run: &mut ModelRun,
+    id: NodeId,
+    inputs: NodeInputs,
+) -> TractResult<Vec<RuntimeValue>> {
     let node = run.model.graph.node(id);
     if node.opset < 9 {
         return run
@@ -32,25 +36,26 @@ pub(super) fn scan(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResul
     let outs = lanes(run, id, "scan_output", outputs.saturating_sub(states))?;
     let mut carried = vec![];
     for place in 0..states {
-        carried.push(Value::Tensor(run.tensor(id, &inputs, place)?));
+        carried.push(RuntimeValue::Tensor(run.tensor(id, &inputs, place)?));
     }
     let (given, count) = scanned_inputs(run, id, &inputs, states, &ins)?;
-    let mut stacks: Vec<Vec<Typed>> = vec![vec![]; outs.len()];
+    let mut stacks: Vec<Vec<TypedTensor>> = vec![vec![]; outs.len()];
     let target = |output: usize| match outs.get(output.wrapping_sub(states)) {
         Some(Lane { axis, is_reversed }) => {
-            Target::Stacked { output, axis: *axis, is_reversed: *is_reversed }
+            OutputTarget::Stacked { output, axis: *axis, is_reversed: *is_reversed }
         }
-        None => Target::Last(output),
+        None => OutputTarget::Last(output),
     };
-    let targets: Vec<Target> = (0..outputs).map(target).collect();
+    let targets: Vec<OutputTarget> = (0..outputs).map(target).collect();
     for step in 0..count {
-        let mut sources: Vec<Source> = (0..states).map(|at| Source::Carried(at, at)).collect();
+        let mut sources: Vec<InputSource> =
+            (0..states).map(|at| InputSource::Carried(at, at)).collect();
         for (place, (typed, axis, is_reversed)) in given.iter().enumerate() {
             let at = if *is_reversed { count - 1 - step } else { step };
             let mut part = typed.tensor.slice(*axis, at, at + 1)?;
             part.remove_axis(*axis)?;
-            carried.push(Value::Tensor(Typed::new(typed.ty, part)?));
-            sources.push(Source::Part { input: states + place, axis: *axis, at });
+            carried.push(RuntimeValue::Tensor(TypedTensor::new(typed.ty, part)?));
+            sources.push(InputSource::Part { input: states + place, axis: *axis, at });
         }
         let (is_first, sources, targets) = (step == 0, &*sources, &*targets);
         let time = Time { node: id, body, is_first, sources, targets };
@@ -71,19 +76,19 @@ pub(super) fn scan(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResul
             return run
                 .refuse(id, format!("attribute `scan_output_axes`: {} is no axis", lane.axis));
         };
-        carried.push(Value::Tensor(stack_of(&stack, axis, declared)?));
+        carried.push(RuntimeValue::Tensor(stack_of(&stack, axis, declared)?));
     }
     Ok(carried)
 }
 
 /// An input that is scanned, its axis, and whether backwards.
-type Scanned = (Typed, usize, bool);
+type Scanned = (TypedTensor, usize, bool);
 
 /// The inputs that are scanned, and how long they are.
 fn scanned_inputs(
     run: &mut ModelRun,
     id: NodeId,
-    inputs: &Inputs,
+    inputs: &NodeInputs,
     states: usize,
     lanes: &[Lane],
 ) -> TractResult<(Vec<Scanned>, usize)> {

@@ -4,7 +4,7 @@ use onnx_cast_graph::{BodyId, Graph, NodeId, Table, ValueId};
 
 /// A node, and the values that nobody needs once it has run.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct ScheduledNode {
     pub(super) node: NodeId,
     pub(super) last_uses: Vec<ValueId>,
 }
@@ -12,7 +12,7 @@ pub(super) struct Step {
 /// The steps of each body, in topological order.
 #[derive(Debug)]
 pub(super) struct Schedules {
-    steps: Table<BodyId, Vec<Step>>,
+    steps: Table<BodyId, Vec<ScheduledNode>>,
 }
 
 impl Schedules {
@@ -24,15 +24,18 @@ impl Schedules {
         Schedules { steps }
     }
 
-    pub(super) fn steps(&self, body: BodyId) -> &[Step] {
+    pub(super) fn steps(&self, body: BodyId) -> &[ScheduledNode] {
         self.steps.get(body).map_or(&[], Vec::as_slice)
     }
 }
 
 /// A constant of an inner body stays, since the body may run again.
-fn of_body(graph: &Graph, body: BodyId) -> Vec<Step> {
-    let mut steps: Vec<Step> =
-        graph.nodes_of(body).into_iter().map(|node| Step { node, last_uses: vec![] }).collect();
+fn of_body(graph: &Graph, body: BodyId) -> Vec<ScheduledNode> {
+    let mut steps: Vec<ScheduledNode> = graph
+        .nodes_of(body)
+        .into_iter()
+        .map(|node| ScheduledNode { node, last_uses: vec![] })
+        .collect();
     let is_main = body == graph.main();
     let mut seen: Table<ValueId, ()> = Table::default();
     for step in steps.iter_mut().rev() {

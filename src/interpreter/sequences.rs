@@ -4,23 +4,31 @@ use onnx_cast_graph::{NodeId, NodeView, attribute, int};
 use tract_onnx::prelude::*;
 
 use super::control::stack_of;
-use super::run::{Inputs, ModelRun};
-use super::value::{Typed, Value};
+use super::run::{ModelRun, NodeInputs};
+use super::value::{RuntimeValue, TypedTensor};
 use crate::onnx::node::from_front;
 
 /// `Constant`: a tensor is read as it is; what else there may be is a node as others.
-pub(super) fn constant(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn constant(
+    run: &mut ModelRun,
+    id: NodeId,
+    inputs: NodeInputs,
+) -> TractResult<Vec<RuntimeValue>> {
     let value = attribute(run.model.graph.node(id), "value").and_then(|value| value.t.as_ref());
     match value {
         Some(tensor) if run.model.graph.node(id).attributes.len() == 1 => {
-            Ok(vec![Value::Tensor(run.model.builder.constant(tensor)?)])
+            Ok(vec![RuntimeValue::Tensor(run.model.builder.constant(tensor)?)])
         }
         _ => run.tensors(id, inputs),
     }
 }
 
 /// `Identity`, of whatever it is given.
-pub(super) fn identity(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn identity(
+    run: &mut ModelRun,
+    id: NodeId,
+    inputs: NodeInputs,
+) -> TractResult<Vec<RuntimeValue>> {
     match inputs.into_iter().next().flatten() {
         Some(value) => Ok(vec![value]),
         None => run.refuse(id, "has no input"),
@@ -28,66 +36,90 @@ pub(super) fn identity(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractR
 }
 
 /// `Optional`: its input, or an empty one.
-pub(super) fn optional(_: &mut ModelRun, _: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn optional(
+    _: &mut ModelRun,
+    _: NodeId,
+    inputs: NodeInputs,
+) -> TractResult<Vec<RuntimeValue>> {
     let inner = inputs.into_iter().next().flatten();
-    Ok(vec![Value::Optional(inner.map(Box::new))])
+    Ok(vec![RuntimeValue::Optional(inner.map(Box::new))])
 }
 
 /// `OptionalGetElement`: what an optional holds; since opset 18 a tensor or a sequence stands for one that holds it.
 pub(super) fn get_element(
     run: &mut ModelRun,
     id: NodeId,
-    inputs: Inputs,
-) -> TractResult<Vec<Value>> {
+    inputs: NodeInputs,
+) -> TractResult<Vec<RuntimeValue>> {
     match inputs.into_iter().next().flatten() {
-        Some(Value::Optional(Some(inner))) => Ok(vec![*inner]),
-        Some(value @ (Value::Tensor(_) | Value::Sequence(_))) => Ok(vec![value]),
+        Some(RuntimeValue::Optional(Some(inner))) => Ok(vec![*inner]),
+        Some(value @ (RuntimeValue::Tensor(_) | RuntimeValue::Sequence(_))) => Ok(vec![value]),
         _ => run.refuse(id, "is given an optional that holds nothing"),
     }
 }
 
 /// `OptionalHasElement`.
-pub(super) fn has_element(_: &mut ModelRun, _: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn has_element(
+    _: &mut ModelRun,
+    _: NodeId,
+    inputs: NodeInputs,
+) -> TractResult<Vec<RuntimeValue>> {
     let given = inputs.into_iter().next().flatten();
-    let has = !matches!(given, None | Some(Value::Optional(None)));
-    Ok(vec![Value::Tensor(Typed::native(tensor0(has))?)])
+    let has = !matches!(given, None | Some(RuntimeValue::Optional(None)));
+    Ok(vec![RuntimeValue::Tensor(TypedTensor::native(tensor0(has))?)])
 }
 
 /// `SequenceConstruct`: its inputs in their order.
-pub(super) fn construct(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn construct(
+    run: &mut ModelRun,
+    id: NodeId,
+    inputs: NodeInputs,
+) -> TractResult<Vec<RuntimeValue>> {
     let places = 0..inputs.len();
     let tensors = places.map(|place| run.tensor(id, &inputs, place));
-    Ok(vec![Value::Sequence(tensors.collect::<TractResult<_>>()?)])
+    Ok(vec![RuntimeValue::Sequence(tensors.collect::<TractResult<_>>()?)])
 }
 
 /// `SequenceEmpty`.
-pub(super) fn empty(_: &mut ModelRun, _: NodeId, _: Inputs) -> TractResult<Vec<Value>> {
-    Ok(vec![Value::Sequence(vec![])])
+pub(super) fn empty(_: &mut ModelRun, _: NodeId, _: NodeInputs) -> TractResult<Vec<RuntimeValue>> {
+    Ok(vec![RuntimeValue::Sequence(vec![])])
 }
 
 /// `SequenceAt`: the tensor at a position, of which a negative one counts from the end.
-pub(super) fn at(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn at(
+    run: &mut ModelRun,
+    id: NodeId,
+    inputs: NodeInputs,
+) -> TractResult<Vec<RuntimeValue>> {
     let sequence = sequence(run, id, &inputs)?;
     let index = position(run, id, &inputs, 1, sequence.len(), sequence.len())?;
     match sequence.into_iter().nth(index) {
-        Some(tensor) => Ok(vec![Value::Tensor(tensor)]),
+        Some(tensor) => Ok(vec![RuntimeValue::Tensor(tensor)]),
         None => run.refuse(id, "is given an empty sequence"),
     }
 }
 
 /// `SequenceErase`: the sequence without the tensor at a position, by default the last.
-pub(super) fn erase(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn erase(
+    run: &mut ModelRun,
+    id: NodeId,
+    inputs: NodeInputs,
+) -> TractResult<Vec<RuntimeValue>> {
     let mut sequence = sequence(run, id, &inputs)?;
     if sequence.is_empty() {
         return run.refuse(id, "is given an empty sequence");
     }
     let index = position(run, id, &inputs, 1, sequence.len(), sequence.len() - 1)?;
     sequence.remove(index);
-    Ok(vec![Value::Sequence(sequence)])
+    Ok(vec![RuntimeValue::Sequence(sequence)])
 }
 
 /// `SequenceInsert`: the sequence with a tensor before a position, by default behind the last.
-pub(super) fn insert(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn insert(
+    run: &mut ModelRun,
+    id: NodeId,
+    inputs: NodeInputs,
+) -> TractResult<Vec<RuntimeValue>> {
     let mut sequence = sequence(run, id, &inputs)?;
     let tensor = run.tensor(id, &inputs, 1)?;
     if let Some(other) = sequence.first().filter(|other| other.ty != tensor.ty) {
@@ -96,27 +128,35 @@ pub(super) fn insert(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractRes
     }
     let index = position(run, id, &inputs, 2, sequence.len() + 1, sequence.len())?;
     sequence.insert(index, tensor);
-    Ok(vec![Value::Sequence(sequence)])
+    Ok(vec![RuntimeValue::Sequence(sequence)])
 }
 
 /// `SequenceLength`.
-pub(super) fn length(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn length(
+    run: &mut ModelRun,
+    id: NodeId,
+    inputs: NodeInputs,
+) -> TractResult<Vec<RuntimeValue>> {
     let length = i64::try_from(sequence(run, id, &inputs)?.len())?;
-    Ok(vec![Value::Tensor(Typed::native(tensor0(length))?)])
+    Ok(vec![RuntimeValue::Tensor(TypedTensor::native(tensor0(length))?)])
 }
 
 /// `SequenceMap`: its body on each tensor in turn; inputs that are tensors are the same each time.
-pub(super) fn map(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn map(
+    run: &mut ModelRun,
+    id: NodeId,
+    inputs: NodeInputs,
+) -> TractResult<Vec<RuntimeValue>> {
     let body = run.held(id, "body")?;
     let count = sequence(run, id, &inputs)?.len();
     let outputs = run.model.graph.body(body).outputs().len();
-    let mut mapped: Vec<Vec<Typed>> = vec![vec![]; outputs];
+    let mut mapped: Vec<Vec<TypedTensor>> = vec![vec![]; outputs];
     for index in 0..count {
         let mut given = vec![];
         for input in inputs.iter().flatten() {
             given.push(match input {
-                Value::Sequence(tensors) => match tensors.get(index) {
-                    Some(tensor) => Value::Tensor(tensor.clone()),
+                RuntimeValue::Sequence(tensors) => match tensors.get(index) {
+                    Some(tensor) => RuntimeValue::Tensor(tensor.clone()),
                     None => return run.refuse(id, "is given sequences of different lengths"),
                 },
                 other => other.clone(),
@@ -124,16 +164,20 @@ pub(super) fn map(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult
         }
         for (sequence, value) in mapped.iter_mut().zip(run.body(body, given)?) {
             match value {
-                Value::Tensor(tensor) => sequence.push(tensor),
+                RuntimeValue::Tensor(tensor) => sequence.push(tensor),
                 other => return run.refuse(id, format!("has a body that makes {}", other.kind())),
             }
         }
     }
-    Ok(mapped.into_iter().map(Value::Sequence).collect())
+    Ok(mapped.into_iter().map(RuntimeValue::Sequence).collect())
 }
 
 /// `ConcatFromSequence`: all tensors along an axis, or along a new one.
-pub(super) fn concat(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn concat(
+    run: &mut ModelRun,
+    id: NodeId,
+    inputs: NodeInputs,
+) -> TractResult<Vec<RuntimeValue>> {
     let sequence = sequence(run, id, &inputs)?;
     let Some(first) = sequence.first() else {
         return run.refuse(id, "is given an empty sequence");
@@ -148,14 +192,18 @@ pub(super) fn concat(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractRes
         stack_of(&sequence, axis, None)?
     } else {
         let parts: Vec<&Tensor> = sequence.iter().map(|typed| &*typed.tensor).collect();
-        Typed::new(first.ty, Tensor::stack_tensors(axis, &parts)?)?
+        TypedTensor::new(first.ty, Tensor::stack_tensors(axis, &parts)?)?
     };
-    Ok(vec![Value::Tensor(made)])
+    Ok(vec![RuntimeValue::Tensor(made)])
 }
 
 /// `SplitToSequence`: pieces of a length, the last one shorter, or of lengths; without either each place of the axis, which
 /// then goes unless `keepdims` says otherwise.
-pub(super) fn split(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+pub(super) fn split(
+    run: &mut ModelRun,
+    id: NodeId,
+    inputs: NodeInputs,
+) -> TractResult<Vec<RuntimeValue>> {
     let data = run.tensor(id, &inputs, 0)?;
     let node = run.model.graph.node(id);
     let Some(axis) = from_front(int(node, "axis").unwrap_or(0), data.tensor.rank()) else {
@@ -186,10 +234,10 @@ pub(super) fn split(run: &mut ModelRun, id: NodeId, inputs: Inputs) -> TractResu
         if is_squeezed {
             piece.remove_axis(axis)?;
         }
-        pieces.push(Typed::new(data.ty, piece)?);
+        pieces.push(TypedTensor::new(data.ty, piece)?);
         at += length;
     }
-    Ok(vec![Value::Sequence(pieces)])
+    Ok(vec![RuntimeValue::Sequence(pieces)])
 }
 
 /// The lengths of pieces of an axis: one for all, the last one shorter, or each.
@@ -211,11 +259,11 @@ fn lengths(size: usize, rank: usize, split: &[i64]) -> Option<Vec<usize>> {
     }
 }
 
-fn sequence(run: &ModelRun, id: NodeId, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+fn sequence(run: &ModelRun, id: NodeId, inputs: &NodeInputs) -> TractResult<Vec<TypedTensor>> {
     match inputs.first() {
-        Some(Some(Value::Sequence(sequence))) => Ok(sequence.clone()),
-        Some(Some(Value::Optional(Some(inner)))) => match &**inner {
-            Value::Sequence(sequence) => Ok(sequence.clone()),
+        Some(Some(RuntimeValue::Sequence(sequence))) => Ok(sequence.clone()),
+        Some(Some(RuntimeValue::Optional(Some(inner)))) => match &**inner {
+            RuntimeValue::Sequence(sequence) => Ok(sequence.clone()),
             other => run.refuse(id, format!("is given {}, not a sequence", other.kind())),
         },
         Some(Some(other)) => run.refuse(id, format!("is given {}, not a sequence", other.kind())),
@@ -227,7 +275,7 @@ fn sequence(run: &ModelRun, id: NodeId, inputs: &Inputs) -> TractResult<Vec<Type
 fn position(
     run: &ModelRun,
     id: NodeId,
-    inputs: &Inputs,
+    inputs: &NodeInputs,
     place: usize,
     bound: usize,
     default: usize,

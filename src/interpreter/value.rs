@@ -10,17 +10,17 @@ use crate::tensor::typed::OnnxTensor;
 
 /// A tensor that several values may share.
 #[derive(Debug, Clone)]
-pub(super) struct Typed {
+pub(super) struct TypedTensor {
     pub(super) ty: ElementType,
     pub(super) tensor: Arc<Tensor>,
 }
 
 /// A value of a running model.
 #[derive(Debug, Clone)]
-pub(super) enum Value {
-    Tensor(Typed),
-    Sequence(Vec<Typed>),
-    Optional(Option<Box<Value>>),
+pub(super) enum RuntimeValue {
+    Tensor(TypedTensor),
+    Sequence(Vec<TypedTensor>),
+    Optional(Option<Box<RuntimeValue>>),
 }
 
 /// What a model takes or makes ([`Interpreter::run_values`](super::Interpreter::run_values)).
@@ -34,35 +34,35 @@ pub enum OnnxValue {
     Optional(Option<Box<OnnxValue>>),
 }
 
-impl From<OnnxTensor> for Typed {
-    fn from(tensor: OnnxTensor) -> Typed {
+impl From<OnnxTensor> for TypedTensor {
+    fn from(tensor: OnnxTensor) -> TypedTensor {
         let ty = tensor.element_type();
-        Typed { ty, tensor: tensor.into_tensor().into() }
+        TypedTensor { ty, tensor: tensor.into_tensor().into() }
     }
 }
 
-impl From<OnnxValue> for Value {
-    fn from(value: OnnxValue) -> Value {
+impl From<OnnxValue> for RuntimeValue {
+    fn from(value: OnnxValue) -> RuntimeValue {
         match value {
-            OnnxValue::Tensor(tensor) => Value::Tensor(tensor.into()),
+            OnnxValue::Tensor(tensor) => RuntimeValue::Tensor(tensor.into()),
             OnnxValue::Sequence(tensors) => {
-                Value::Sequence(tensors.into_iter().map(Typed::from).collect())
+                RuntimeValue::Sequence(tensors.into_iter().map(TypedTensor::from).collect())
             }
             OnnxValue::Optional(held) => {
-                Value::Optional(held.map(|held| Box::new(Value::from(*held))))
+                RuntimeValue::Optional(held.map(|held| Box::new(RuntimeValue::from(*held))))
             }
         }
     }
 }
 
-impl Typed {
+impl TypedTensor {
     /// A tensor in its type's carrier: tract computes sizes as symbolic dimensions, which are INT64 in ONNX.
-    pub(super) fn new(ty: ElementType, tensor: Tensor) -> TractResult<Typed> {
+    pub(super) fn new(ty: ElementType, tensor: Tensor) -> TractResult<TypedTensor> {
         let is_size = tensor.datum_type() == DatumType::TDim && ty == ElementType::Int64;
         let tensor = if is_size { tensor.cast_to_dt(DatumType::I64)?.into_owned() } else { tensor };
         let (held, carrier) = (tensor.datum_type(), ty.datum_type());
         anyhow::ensure!(held == carrier, "tract computed {held:?}, not {carrier:?}");
-        Ok(Typed { ty, tensor: tensor.into() })
+        Ok(TypedTensor { ty, tensor: tensor.into() })
     }
 
     fn into_onnx(self) -> Result<OnnxTensor> {
@@ -76,24 +76,24 @@ impl Typed {
     }
 
     /// A tensor of one type that tract has as well.
-    pub(super) fn native(tensor: Tensor) -> TractResult<Typed> {
+    pub(super) fn native(tensor: Tensor) -> TractResult<TypedTensor> {
         match ElementType::native(tensor.datum_type()) {
-            Some(ty) => Typed::new(ty, tensor),
+            Some(ty) => TypedTensor::new(ty, tensor),
             None => anyhow::bail!("{:?} is no ONNX element type", tensor.datum_type()),
         }
     }
 }
 
-impl Value {
+impl RuntimeValue {
     /// As whoever runs the model gets it.
     pub(super) fn into_onnx(self) -> Result<OnnxValue> {
         Ok(match self {
-            Value::Tensor(tensor) => OnnxValue::Tensor(tensor.into_onnx()?),
-            Value::Sequence(tensors) => {
-                let tensors = tensors.into_iter().map(Typed::into_onnx);
+            RuntimeValue::Tensor(tensor) => OnnxValue::Tensor(tensor.into_onnx()?),
+            RuntimeValue::Sequence(tensors) => {
+                let tensors = tensors.into_iter().map(TypedTensor::into_onnx);
                 OnnxValue::Sequence(tensors.collect::<Result<_>>()?)
             }
-            Value::Optional(held) => {
+            RuntimeValue::Optional(held) => {
                 let held = held.map(|held| held.into_onnx().map(Box::new));
                 OnnxValue::Optional(held.transpose()?)
             }
@@ -103,9 +103,9 @@ impl Value {
     /// What it is called in messages.
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Value::Tensor(_) => "a tensor",
-            Value::Sequence(_) => "a sequence",
-            Value::Optional(_) => "an optional",
+            RuntimeValue::Tensor(_) => "a tensor",
+            RuntimeValue::Sequence(_) => "a sequence",
+            RuntimeValue::Optional(_) => "an optional",
         }
     }
 }

@@ -30,7 +30,7 @@ use crate::passes::{error_of, import};
 use crate::typed::functions::Functions;
 use crate::typed::inference::infer;
 use change::Change;
-use walk::Walk;
+use walk::MendingWalk;
 
 /// How often a model is walked through at most: what one walk mends may show the next what else is wrong.
 const WALKS: usize = 32;
@@ -101,7 +101,7 @@ pub(crate) fn mend_graph(graph: &mut Graph, functions: &Functions) -> (Vec<Chang
     // Only of types that fit can be told which casts change nothing.
     for removes in [false, true] {
         for _ in 0..WALKS {
-            let mut walk = Walk::new(graph, functions, removes);
+            let mut walk = MendingWalk::new(graph, functions, removes);
             infer(graph, functions, &mut walk);
             left = walk.left;
             if walk.changes.is_empty() {

@@ -8,7 +8,7 @@ use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProt
 
 use super::edits::{Edits, FieldPlace, ONLY};
 use crate::onnx::declared_shapes::element_type;
-use crate::onnx::function_fields::Parts;
+use crate::onnx::function_fields::FunctionParts;
 use crate::typed::functions::Functions;
 
 /// The numbers of the fields in which a graph or a function has its parts.
@@ -30,7 +30,7 @@ pub(super) fn patch(graph: &Graph, functions: &Functions, proto: &ModelProto) ->
         patch.body(graph.main(), main, &[(7, ONLY)], OF_GRAPH);
     }
     for (index, (function, body)) in proto.functions.iter().zip(&functions.bodies).enumerate() {
-        let parts = Parts::of(function);
+        let parts = FunctionParts::of(function);
         let message = parts.graph(function, parts.body.to_vec());
         patch.body(*body, &message, &[(25, index)], OF_FUNCTION);
     }

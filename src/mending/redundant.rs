@@ -3,12 +3,12 @@
 use onnx_cast_graph::{Graph, NodeId, NodeView, ValueId};
 
 use super::change::ChangeKind;
-use super::walk::{Walk, place_of};
+use super::walk::{MendingWalk, place_of};
 use crate::cast::algebra::TypePair;
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 
-impl Walk {
+impl MendingWalk {
     /// Remembers which values have the same numbers as what a cast makes.
     pub(super) fn follow(
         &mut self,

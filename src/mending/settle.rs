@@ -5,7 +5,7 @@ use onnx_cast_graph::{
 };
 
 use super::change::ChangeKind;
-use super::walk::{Walk, place_of};
+use super::walk::{MendingWalk, place_of};
 use super::wants::{given_type, outputs_of, schema_of};
 use crate::cast::element_type::ElementType;
 use crate::onnx::cast_spec::{CastSpec, Operator};
@@ -13,7 +13,7 @@ use crate::onnx::operators::behaviour::Behaviour;
 use crate::onnx::operators::schema::{self, ParameterType, Schema};
 use crate::typed::inference::{KnownTypes, declared};
 
-impl Walk {
+impl MendingWalk {
     /// Settles what a cast makes that is to make `made`. Where its declaration says another type, the users decide; without
     /// any, an output stays what it is declared, which is what is around the graph relies on, and an inner value what it is.
     pub(super) fn settle_cast(

@@ -14,7 +14,7 @@ use crate::typed::functions::Functions;
 use crate::typed::inference::{KnownTypes, Visitor, declared};
 
 /// What is found out on one walk.
-pub(super) struct Walk {
+pub(super) struct MendingWalk {
     /// Whether casts that change nothing are removed, beside types that contradict each other being mended.
     removes: bool,
     pub(super) changes: Vec<Change>,
@@ -30,7 +30,7 @@ pub(super) struct Walk {
     pub(super) added: HashMap<(BodyId, ValueId, ElementType), ValueId>,
 }
 
-impl Visitor for Walk {
+impl Visitor for MendingWalk {
     fn body(&mut self, known: &mut KnownTypes, body: BodyId) {
         self.wants.insert(body, wants(known, body));
     }
@@ -76,8 +76,8 @@ impl Visitor for Walk {
     }
 }
 
-impl Walk {
-    pub(super) fn new(graph: &Graph, functions: &Functions, removes: bool) -> Walk {
+impl MendingWalk {
+    pub(super) fn new(graph: &Graph, functions: &Functions, removes: bool) -> MendingWalk {
         let mut annotated = HashSet::new();
         for root in functions.roots(graph) {
             for body in graph.all_bodies(root) {
@@ -85,7 +85,7 @@ impl Walk {
                 annotated.extend(annotations.filter_map(|about| about.tensor_name.clone()));
             }
         }
-        Walk {
+        MendingWalk {
             removes,
             changes: vec![],
             left: vec![],

@@ -59,7 +59,7 @@ pub(crate) fn write_number(number: u32, value: u64, out: &mut Vec<u8>) {
 }
 
 /// A file whose fields are read one after the other.
-pub(crate) struct Source<R> {
+pub(crate) struct FieldReader<R> {
     pub(crate) reader: R,
     /// How many bytes are behind.
     pub(crate) at: u64,
@@ -74,7 +74,7 @@ pub(crate) enum FieldPayload {
     Bytes(u64),
 }
 
-impl<R: BufRead + Seek> Source<R> {
+impl<R: BufRead + Seek> FieldReader<R> {
     /// The tag of the next field of a message that ends there, and what stands behind it; `None` at the end.
     /// Fails when the file cannot be read. What is no message ends too early or is invalid data.
     pub(crate) fn field(&mut self, end: u64) -> io::Result<Option<(u64, FieldPayload)>> {

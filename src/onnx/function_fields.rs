@@ -127,7 +127,7 @@ fn overloaded(name: &str, overload: &str) -> String {
 }
 
 /// A function's parts.
-pub(crate) struct Parts<'a> {
+pub(crate) struct FunctionParts<'a> {
     /// The attributes that have a default, with it.
     pub(crate) defaults: &'a [AttributeProto],
     /// Declared types of the values.
@@ -136,7 +136,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) body: &'a [NodeProto],
 }
 
-impl Parts<'_> {
+impl FunctionParts<'_> {
     /// What stands in the file as a graph, of these nodes.
     pub(crate) fn graph(&self, function: &FunctionProto, node: Vec<NodeProto>) -> GraphProto {
         GraphProto {
@@ -150,7 +150,7 @@ impl Parts<'_> {
     }
 
     /// Takes apart what [`restore`] has put together. Of a function that was decoded elsewhere only the body is there.
-    pub(crate) fn of(function: &FunctionProto) -> Parts<'_> {
+    pub(crate) fn of(function: &FunctionProto) -> FunctionParts<'_> {
         let (mut body, mut defaults, mut value_info) = (&function.node[..], &[][..], &[][..]);
         while let [node, rest @ ..] = body
             && node.domain == DOMAIN
@@ -165,6 +165,6 @@ impl Parts<'_> {
             }
             body = rest;
         }
-        Parts { defaults, value_info, body }
+        FunctionParts { defaults, value_info, body }
     }
 }

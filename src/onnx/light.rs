@@ -11,7 +11,7 @@ use onnx_cast_graph::external_data;
 use prost::encoding::encode_varint;
 use tract_onnx::pb::TensorProto;
 
-use super::fields::{FieldPayload, Source};
+use super::fields::{FieldPayload, FieldReader};
 
 /// From how many bytes on data stays in the file.
 const LEAST: u64 = 1 << 12;
@@ -25,7 +25,7 @@ pub(crate) fn read(path: &Path) -> Option<Vec<u8>> {
     }
     let file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
-    let mut copy = Copy { source: Source { reader: BufReader::new(file), at: 0 }, name };
+    let mut copy = Copy { source: FieldReader { reader: BufReader::new(file), at: 0 }, name };
     copy.message(length, &mut |copy, number, length| match number {
         GRAPH => copy.message(length, &mut |copy, number, length| match number {
             INITIALIZER => copy.tensor(length),
@@ -42,7 +42,7 @@ const RAW_DATA: u64 = 9;
 const EXTERNAL_DATA: u64 = 13;
 
 struct Copy<'a> {
-    source: Source<BufReader<File>>,
+    source: FieldReader<BufReader<File>>,
     name: &'a str,
 }
 

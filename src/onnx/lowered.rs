@@ -34,7 +34,7 @@ const ATTRIBUTE: &str = "tract-onnx-cast:Lowered";
 /// What was found out about a node.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Lowered {
-    pub(crate) form: Form,
+    pub(crate) form: OperatorForm,
     /// The row of the audit that counts what the node does.
     pub(crate) probe: Option<usize>,
     /// The opset that the node is built by, where it is not the model's.
@@ -43,7 +43,7 @@ pub(crate) struct Lowered {
 
 /// What becomes of a node's operator.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) enum Form {
+pub(crate) enum OperatorForm {
     /// It stays.
     #[default]
     Own,
@@ -89,12 +89,12 @@ impl PrivateCast {
     }
 }
 
-impl Form {
+impl OperatorForm {
     /// The type that a node makes whose operator is this crate's.
     pub(crate) fn made_type(&self) -> Option<ElementType> {
         match self {
-            Form::Cast(cast) => cast.to,
-            Form::Measured { .. } => Some(ElementType::Int64),
+            OperatorForm::Cast(cast) => cast.to,
+            OperatorForm::Measured { .. } => Some(ElementType::Int64),
             _ => None,
         }
     }
@@ -105,29 +105,29 @@ impl Lowered {
     pub(crate) fn write(&self, node: &mut NodeProto) {
         let mut ints = Numbers::default();
         match &self.form {
-            Form::Own => {}
-            Form::Cast(cast) => {
+            OperatorForm::Own => {}
+            OperatorForm::Cast(cast) => {
                 if cast.to.is_some() {
                     node.op_type = "Cast".into();
                     node.input.truncate(1);
                 }
                 own(node);
             }
-            Form::Quantizer(spec) => {
+            OperatorForm::Quantizer(spec) => {
                 node.op_type = spec.name().into();
                 node.input.truncate(if spec.has_zero_point { 3 } else { 2 });
                 own(node);
             }
-            Form::BitCast(_) => own(node),
-            Form::Measured { .. } => {
+            OperatorForm::BitCast(_) => own(node),
+            OperatorForm::Measured { .. } => {
                 node.op_type = MEASURED.into();
                 node.domain = DOMAIN.into();
             }
-            Form::Tied => {
+            OperatorForm::Tied => {
                 node.op_type = TIED.into();
                 node.domain = DOMAIN.into();
             }
-            Form::ExactDivision => {}
+            OperatorForm::ExactDivision => {}
         }
         self.encode(&mut ints);
         let mut s = vec![];
@@ -169,8 +169,8 @@ impl Lowered {
         out.optional(self.probe.map(|probe| probe as i64));
         out.optional(self.opset);
         match &self.form {
-            Form::Own => out.number(0),
-            Form::Cast(cast) => {
+            OperatorForm::Own => out.number(0),
+            OperatorForm::Cast(cast) => {
                 out.number(1);
                 out.ty(cast.from);
                 out.ty(cast.to);
@@ -181,7 +181,7 @@ impl Lowered {
                 out.number(cast.opset);
                 out.number(i64::from(cast.resolves_symbols));
             }
-            Form::Quantizer(spec) => {
+            OperatorForm::Quantizer(spec) => {
                 out.number(2);
                 out.number(spec.opset);
                 out.number(spec.judged_by);
@@ -193,18 +193,18 @@ impl Lowered {
                 out.ty(spec.output);
                 spec.exotic.iter().for_each(|ty| out.ty(*ty));
             }
-            Form::BitCast(spec) => {
+            OperatorForm::BitCast(spec) => {
                 out.number(3);
                 out.number(spec.opset);
                 out.ty(spec.exotic);
                 out.ty(Some(spec.to));
             }
-            Form::Measured { counts } => {
+            OperatorForm::Measured { counts } => {
                 out.number(4);
                 out.number(i64::from(*counts));
             }
-            Form::ExactDivision => out.number(5),
-            Form::Tied => out.number(6),
+            OperatorForm::ExactDivision => out.number(5),
+            OperatorForm::Tied => out.number(6),
         }
     }
 }
@@ -252,7 +252,7 @@ fn decode(
     let probe = optional()?.and_then(|probe| usize::try_from(probe).ok());
     let opset = optional()?;
     let form = match next()? {
-        0 => Form::Own,
+        0 => OperatorForm::Own,
         1 => {
             let (from, to, saturate) = (ty(next()?)?, ty(next()?)?, next()? != 0);
             let modes = [RoundMode::Up, RoundMode::Down, RoundMode::Nearest];
@@ -262,9 +262,9 @@ fn decode(
                 return None;
             }
             let rules = Rules { saturate, round_mode };
-            Form::Cast(PrivateCast { from, to, rules, opset, resolves_symbols })
+            OperatorForm::Cast(PrivateCast { from, to, rules, opset, resolves_symbols })
         }
-        2 => Form::Quantizer(QuantizerSpec {
+        2 => OperatorForm::Quantizer(QuantizerSpec {
             node: node.label().into(),
             quantizes: node.op_type() == QUANTIZE,
             opset: next()?,
@@ -279,11 +279,11 @@ fn decode(
         }),
         3 => {
             let (opset, exotic, to) = (next()?, ty(next()?)?, ty(next()?)??);
-            Form::BitCast(BitCastSpec { node: node.label().into(), opset, exotic, to })
+            OperatorForm::BitCast(BitCastSpec { node: node.label().into(), opset, exotic, to })
         }
-        4 => Form::Measured { counts: next()? != 0 },
-        5 => Form::ExactDivision,
-        6 => Form::Tied,
+        4 => OperatorForm::Measured { counts: next()? != 0 },
+        5 => OperatorForm::ExactDivision,
+        6 => OperatorForm::Tied,
         _ => return None,
     };
     Some(Lowered { form, probe, opset })
@@ -294,7 +294,7 @@ fn decode(
 /// Fails when the node asks for something that its operator's version does not have.
 pub(crate) fn cast_of(node: &NodeProto, opset: i64) -> Result<PrivateCast, Error> {
     match Lowered::read(node)?.map(|lowered| lowered.form) {
-        Some(Form::Cast(cast)) => Ok(cast),
+        Some(OperatorForm::Cast(cast)) => Ok(cast),
         _ => {
             let spec = CastSpec::parse(node, opset)?;
             let (to, rules, opset) = (spec.to, spec.rules(), spec.opset);
@@ -306,7 +306,7 @@ pub(crate) fn cast_of(node: &NodeProto, opset: i64) -> Result<PrivateCast, Error
 /// The same of a quantiser. Fails as [`cast_of`] does.
 pub(crate) fn quantizer_of(node: &NodeProto, opset: i64) -> Result<QuantizerSpec, Error> {
     match Lowered::read(node)?.map(|lowered| lowered.form) {
-        Some(Form::Quantizer(spec)) => Ok(spec),
+        Some(OperatorForm::Quantizer(spec)) => Ok(spec),
         _ => QuantizerSpec::parse(node, opset),
     }
 }
@@ -314,14 +314,15 @@ pub(crate) fn quantizer_of(node: &NodeProto, opset: i64) -> Result<QuantizerSpec
 /// The same of a `BitCast`. Fails as [`cast_of`] does.
 pub(crate) fn bit_cast_of(node: &NodeProto, opset: i64) -> Result<BitCastSpec, Error> {
     match Lowered::read(node)?.map(|lowered| lowered.form) {
-        Some(Form::BitCast(spec)) => Ok(spec),
+        Some(OperatorForm::BitCast(spec)) => Ok(spec),
         _ => BitCastSpec::parse(node, opset),
     }
 }
 
 /// Whether a `Div` is to be a division.
 pub(crate) fn divides_exactly(node: &NodeProto) -> bool {
-    Lowered::read(node).is_ok_and(|lowered| lowered.is_some_and(|l| l.form == Form::ExactDivision))
+    Lowered::read(node)
+        .is_ok_and(|lowered| lowered.is_some_and(|l| l.form == OperatorForm::ExactDivision))
 }
 
 /// The row of the audit that counts what a node does.
@@ -341,8 +342,8 @@ mod tests {
         NodeProto { name, op_type, input, output: vec!["y".into()], ..NodeProto::default() }
     }
 
-    fn quantizer(op: &str, has_zero_point: bool) -> Form {
-        Form::Quantizer(QuantizerSpec {
+    fn quantizer(op: &str, has_zero_point: bool) -> OperatorForm {
+        OperatorForm::Quantizer(QuantizerSpec {
             node: "n".into(),
             quantizes: op == QUANTIZE,
             opset: 25,
@@ -358,7 +359,7 @@ mod tests {
     }
 
     /// Every form, with values of which no two that follow each other are alike.
-    fn forms() -> Vec<(NodeProto, Form)> {
+    fn forms() -> Vec<(NodeProto, OperatorForm)> {
         let cast = PrivateCast {
             from: Some(ElementType::Float4E2M1),
             to: Some(ElementType::Float8E8M0),
@@ -370,16 +371,16 @@ mod tests {
         let bit_cast =
             BitCastSpec { node: "n".into(), opset: 26, exotic: None, to: ElementType::Uint4 };
         vec![
-            (node("Add", 2), Form::Own),
-            (node("Cast", 1), Form::Cast(cast)),
-            (node("CastLike", 2), Form::Cast(of_second)),
+            (node("Add", 2), OperatorForm::Own),
+            (node("Cast", 1), OperatorForm::Cast(cast)),
+            (node("CastLike", 2), OperatorForm::Cast(of_second)),
             (node(QUANTIZE, 3), quantizer(QUANTIZE, true)),
             (node(DEQUANTIZE, 2), quantizer(DEQUANTIZE, false)),
-            (node("BitCast", 1), Form::BitCast(bit_cast)),
-            (node("Shape", 1), Form::Measured { counts: false }),
-            (node("Size", 1), Form::Measured { counts: true }),
-            (node("Div", 2), Form::ExactDivision),
-            (node("Identity", 1), Form::Tied),
+            (node("BitCast", 1), OperatorForm::BitCast(bit_cast)),
+            (node("Shape", 1), OperatorForm::Measured { counts: false }),
+            (node("Size", 1), OperatorForm::Measured { counts: true }),
+            (node("Div", 2), OperatorForm::ExactDivision),
+            (node("Identity", 1), OperatorForm::Tied),
         ]
     }
 

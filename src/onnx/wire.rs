@@ -9,7 +9,7 @@ use tract_onnx::pb::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 };
 
-use super::fields::{FieldPayload, Source};
+use super::fields::{FieldPayload, FieldReader};
 use super::limits::{Limits, within};
 use crate::error::Error;
 
@@ -89,7 +89,7 @@ pub(crate) fn check(
     length: u64,
     limits: &Limits,
 ) -> io::Result<Result<(), Error>> {
-    let source = Source { reader, at: 0 };
+    let source = FieldReader { reader, at: 0 };
     let mut scan = Scan { source, limits, bytes: 0, nodes: 0 };
     match scan.message(ScannedMessage::Model, length, 0) {
         Ok(()) => Ok(Ok(())),
@@ -119,7 +119,7 @@ impl From<io::Error> for Stop {
 }
 
 struct Scan<'a, R> {
-    source: Source<&'a mut R>,
+    source: FieldReader<&'a mut R>,
     limits: &'a Limits,
     bytes: u64,
     nodes: u64,

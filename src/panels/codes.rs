@@ -75,7 +75,7 @@ fn spread<const EACH: usize, T>(
 }
 
 /// Panels of `r` rows each. Rows that the last one has too many are zeros.
-pub(super) struct Codes {
+pub(super) struct PanelCodes {
     r: usize,
     k: usize,
     block: usize,
@@ -89,8 +89,8 @@ pub(super) struct Codes {
     zeros: Vec<u8>,
 }
 
-impl Codes {
-    pub(super) fn new(rows: &QuantizedRows, r: usize) -> Codes {
+impl PanelCodes {
+    pub(super) fn new(rows: &QuantizedRows, r: usize) -> PanelCodes {
         let (panels, blocks) = (rows.n.div_ceil(r), rows.blocks());
         let is_byte = rows.bits > 4;
         let width = if is_byte { r } else { r / 2 };
@@ -109,7 +109,7 @@ impl Codes {
             let to = panel[first * width + column..].iter_mut().step_by(width);
             rows.spread(place, to, |to, code| *to |= code << shift);
         }
-        Codes { r, k: rows.k, block: rows.block, codes, is_byte, scales, zeros }
+        PanelCodes { r, k: rows.k, block: rows.block, codes, is_byte, scales, zeros }
     }
 
     /// Writes the FLOAT elements of a panel, of each of K `r`.

@@ -20,7 +20,7 @@ use tract_onnx::tract_core::tract_linalg::mmm::{
 };
 use tract_onnx::tract_core::tract_linalg::pack::PackedFormat;
 
-use self::codes::Codes;
+use self::codes::PanelCodes;
 use crate::cast::element_type::ElementType;
 use crate::cast::kernel::level::Level;
 use crate::cast::kernel::loops::Kernel;
@@ -29,9 +29,9 @@ use crate::cast::rules::Rules;
 
 /// The panels of an operand, FLOAT where they are read.
 #[derive(Clone)]
-pub(crate) struct Panels(Arc<Operand>);
+pub(crate) struct Panels(Arc<PanelOperand>);
 
-struct Operand {
+struct PanelOperand {
     /// That of the FLOAT panels.
     format: PackedFormat,
     fact: PackedExoticFact,
@@ -46,7 +46,7 @@ enum PanelElements {
         packed: EagerPackedInput,
         kernel: Arc<dyn Kernel>,
     },
-    Codes(Codes),
+    Codes(PanelCodes),
 }
 
 impl Panels {
@@ -75,13 +75,13 @@ impl Panels {
         let Some(format) = float(format).filter(|format| format.r.is_multiple_of(2)) else {
             return Ok(None);
         };
-        let codes = Codes::new(rows, format.r);
+        let codes = PanelCodes::new(rows, format.r);
         Ok(Some(Panels::new(format, [rows.k, rows.n], PanelElements::Codes(codes))))
     }
 
     fn new(format: PackedFormat, [k, mn]: [usize; 2], kept: PanelElements) -> Panels {
         let fact = PackedExoticFact { format: Box::new(format.clone()), mn: mn.to_dim(), k };
-        Panels(Arc::new(Operand { format, fact, kept, level: Level::best() }))
+        Panels(Arc::new(PanelOperand { format, fact, kept, level: Level::best() }))
     }
 
     /// Writes the elements of a panel, of each of K so many as a panel has rows.

@@ -16,7 +16,7 @@ use super::symbols::plan::SymbolPlan;
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::limits::Limits;
-use crate::onnx::lowered::{Form, Lowered};
+use crate::onnx::lowered::{Lowered, OperatorForm};
 use crate::onnx::operators::registered::Registered;
 use crate::onnx::quantizers::QuantizerNode;
 use crate::passes::facts::fact::Facts;
@@ -117,7 +117,7 @@ impl<'a> Context<'a> {
     }
 
     /// Has a node's operator become one of this crate's.
-    pub(super) fn lower(&mut self, node: NodeId, form: Form) {
+    pub(super) fn lower(&mut self, node: NodeId, form: OperatorForm) {
         match self.lowered.get_mut(node) {
             Some(lowered) => lowered.form = form,
             None => drop(self.lowered.insert(node, Lowered { form, ..Lowered::default() })),
@@ -125,8 +125,8 @@ impl<'a> Context<'a> {
     }
 
     /// What has become of a node's operator.
-    pub(super) fn form(&self, node: NodeId) -> &Form {
-        self.lowered.get(node).map_or(&Form::Own, |lowered| &lowered.form)
+    pub(super) fn form(&self, node: NodeId) -> &OperatorForm {
+        self.lowered.get(node).map_or(&OperatorForm::Own, |lowered| &lowered.form)
     }
 
     pub(super) fn into_survey(self) -> Survey {

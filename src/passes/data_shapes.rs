@@ -15,7 +15,7 @@ use super::symbols::forward;
 use super::symbols::plan::SymbolPlan;
 use crate::cast::element_type::ElementType;
 use crate::onnx::declared_shapes::{is_empty, is_open, leaves_open, shape};
-use crate::onnx::lowered::{DOMAIN, Form};
+use crate::onnx::lowered::{DOMAIN, OperatorForm};
 use crate::onnx::operators::behaviour::{Behaviour, Sizes};
 
 /// Rewrites what makes or measures shapes that are data.
@@ -35,7 +35,7 @@ pub(super) fn rewrite(graph: &mut Graph, context: &mut Context) -> TractResult<(
         return Ok(());
     }
     for (id, counts) in measured {
-        context.lower(id, Form::Measured { counts });
+        context.lower(id, OperatorForm::Measured { counts });
     }
     // What was a shape of symbols is data where it is measured.
     plan = forward::plan(graph, context)?;

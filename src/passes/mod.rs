@@ -2,9 +2,10 @@
 //!
 //! A pass is a function, and related ones share a file or folder, whose header says what it makes of what and whose tests show that
 //! on small models (`testing`); a new one is that and a row of the list. What builders are to know of a node is a
-//! [`Form`](crate::onnx::lowered::Form). All share a [`Context`] of options, limits, what analyses have found out, and
-//! diagnostics. In tests and debug builds the graph is verified after each pass. `ONNX_CAST_TRACE=1` in the environment has each
-//! pass say what it has changed, `ONNX_CAST_TRACE=2` every edit.
+//! [`OperatorForm`](crate::onnx::lowered::OperatorForm). All share a [`Context`] of options, limits,
+//! what analyses have found out, and diagnostics. In tests and debug builds the graph is verified
+//! after each pass. `ONNX_CAST_TRACE=1` in the environment has each pass say what it has changed,
+//! `ONNX_CAST_TRACE=2` every edit.
 //!
 //! [`load`] runs the list and stops at the first thing that is wrong; [`survey`] is the same list with diagnostics collected.
 

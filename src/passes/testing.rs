@@ -23,7 +23,7 @@ use super::half_in_float::{HalfArithmetic, Widening};
 use super::{Pass, import};
 use crate::cast::element_type::ElementType;
 use crate::onnx::limits::Limits;
-use crate::onnx::lowered::Form;
+use crate::onnx::lowered::OperatorForm;
 use crate::onnx::operators::registered::Registered;
 
 /// What passes make of a model of opset 17: its nodes, a line each, in topological order.
@@ -72,11 +72,11 @@ fn written(graph: &Graph, context: &Context, id: NodeId) -> String {
         values.iter().map(name).collect::<Vec<String>>().join(", ")
     };
     let op = match context.form(id) {
-        Form::Cast(cast) => {
+        OperatorForm::Cast(cast) => {
             let numbers = if cast.resolves_symbols { " numbers" } else { "" };
             format!("Cast to {}{numbers}", cast.to.map_or("?", ElementType::name))
         }
-        Form::Own => node.op_type.clone(),
+        OperatorForm::Own => node.op_type.clone(),
         other => format!("{} as {}", node.op_type, form_name(other)),
     };
     let opset = context.lowered.get(id).and_then(|lowered| lowered.opset);
@@ -84,15 +84,15 @@ fn written(graph: &Graph, context: &Context, id: NodeId) -> String {
     format!("{} = {op}({}){at}", names(node.outputs()), names(node.inputs()))
 }
 
-fn form_name(form: &Form) -> &'static str {
+fn form_name(form: &OperatorForm) -> &'static str {
     match form {
-        Form::Own => "its own",
-        Form::Cast(_) => "a cast",
-        Form::Quantizer(_) => "a quantiser",
-        Form::BitCast(_) => "a bit cast",
-        Form::Measured { .. } => "measured",
-        Form::Tied => "tied",
-        Form::ExactDivision => "a division",
+        OperatorForm::Own => "its own",
+        OperatorForm::Cast(_) => "a cast",
+        OperatorForm::Quantizer(_) => "a quantiser",
+        OperatorForm::BitCast(_) => "a bit cast",
+        OperatorForm::Measured { .. } => "measured",
+        OperatorForm::Tied => "tied",
+        OperatorForm::ExactDivision => "a division",
     }
 }
 

@@ -7,8 +7,8 @@ use tract_onnx::prelude::TractResult;
 
 use super::context::Context;
 use crate::cast::element_type::ElementType;
-use crate::onnx::lowered::{Form, TIED};
-use crate::passes::facts::fact::{Fact, Origin};
+use crate::onnx::lowered::{OperatorForm, TIED};
+use crate::passes::facts::fact::{Fact, FactOrigin};
 
 /// Weights of fewer elements are there twice: tract makes constants of them where it can.
 const FROM: i64 = 1 << 20;
@@ -21,10 +21,10 @@ pub(super) fn tie(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
         let Some(first) = first else { continue };
         let name = format!("{}.tied", graph.value(value).name);
         let tied = graph.add(Place::Before(first), NewNode::of(TIED, &[value], name));
-        context.lower(tied, Form::Tied);
+        context.lower(tied, OperatorForm::Tied);
         let Some(made) = graph.node(tied).output(0) else { continue };
         let ty = Some(ElementType::Float);
-        context.facts.insert(made, Fact { ty, origin: Origin::Data });
+        context.facts.insert(made, Fact { ty, origin: FactOrigin::Data });
         graph.replace_uses(value, made, |used| used != Use::Node(tied, 0));
     }
     Ok(())

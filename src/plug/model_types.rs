@@ -92,7 +92,7 @@ pub(super) fn record_types(model: &mut InferenceModel, lowered: &LoweredModel) {
 }
 
 /// What is recorded of an input or output.
-struct Entry<'a> {
+struct RecordedValue<'a> {
     ty: Option<ElementType>,
     name: &'a str,
 }
@@ -115,7 +115,8 @@ where
         Some((ElementType::from_name(ty), name.to_owned()))
     };
     let owned: Vec<(Option<ElementType>, String)> = texts.iter().filter_map(split).collect();
-    let entries: Vec<Entry> = owned.iter().map(|(ty, name)| Entry { ty: *ty, name }).collect();
+    let entries: Vec<RecordedValue> =
+        owned.iter().map(|(ty, name)| RecordedValue { ty: *ty, name }).collect();
     let mut by_name = HashMap::new();
     for entry in &entries {
         by_name.entry(entry.name).or_insert(entry);

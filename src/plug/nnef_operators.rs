@@ -29,7 +29,7 @@ use crate::ops::fixes::attention::Attend;
 use crate::ops::fixes::control::features::Features;
 use crate::ops::fixes::control::tree_ensemble::TwoClasses;
 use crate::ops::fixes::extremes::KeepNan;
-use crate::ops::fixes::functions::Function;
+use crate::ops::fixes::functions::ElementFunction;
 use crate::ops::fixes::places::gathered::Within;
 use crate::ops::fixes::places::grid_sample::Sample;
 use crate::ops::fixes::places::indices::Indices;
@@ -94,7 +94,7 @@ fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<Diagonal>();
     visitor.visit::<DynamicQuantize>();
     visitor.visit::<Extremum>();
-    visitor.visit::<Function>();
+    visitor.visit::<ElementFunction>();
     visitor.visit::<Greatest>();
     visitor.visit::<Held>();
     visitor.visit::<Features>();
@@ -142,18 +142,18 @@ impl Visitor for Registry {
 
 /// Whether it is an operator of these.
 pub(super) fn is_ours(op: &dyn TypedOp) -> bool {
-    let mut search = Search { op, found: false };
+    let mut search = OperatorSearch { op, found: false };
     visit_all(&mut search);
     search.found
 }
 
 /// Looks for the type of an operator.
-struct Search<'a> {
+struct OperatorSearch<'a> {
     op: &'a dyn TypedOp,
     found: bool,
 }
 
-impl Visitor for Search<'_> {
+impl Visitor for OperatorSearch<'_> {
     fn visit<T: Save>(&mut self) {
         self.found |= self.op.is::<T>();
     }

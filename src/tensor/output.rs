@@ -15,7 +15,7 @@ use super::parallel::in_parts;
 use crate::cast::element_type::ElementType;
 use crate::cast::kernel::level::Level;
 use crate::cast::kernel::loops::Kernel;
-use crate::cast::kernel::places::Target;
+use crate::cast::kernel::places::TargetBytes;
 use crate::cast::kernel::stream;
 use crate::cast::quantize::kernel::{ScaleKernel, Scales};
 use crate::cast::quantize::operator::Quantizer;
@@ -92,7 +92,7 @@ pub(super) fn parse(
         fill(to.datum_type(), shape, memory, |output| {
             in_parts(output, width, texts.len(), |range, part| {
                 let first = range.start;
-                if let Err(index) = parse.run(level, &texts[range], Target::new(part)) {
+                if let Err(index) = parse.run(level, &texts[range], TargetBytes::new(part)) {
                     unreadable.fetch_min(first + index, Ordering::Relaxed);
                 }
             });

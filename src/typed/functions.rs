@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use onnx_cast_graph::{BodyId, Graph, Node, NodeView, Problem, default_opset, is_default_domain};
 use tract_onnx::pb::{NodeProto, ValueInfoProto};
 
-use crate::onnx::function_fields::Parts;
+use crate::onnx::function_fields::FunctionParts;
 use crate::onnx::lowered::DOMAIN;
 use crate::onnx::operators::schema;
 use crate::passes::step;
@@ -25,7 +25,7 @@ impl Functions {
         let mut problems = vec![];
         let mut functions = std::mem::take(&mut graph.functions);
         for function in &mut functions {
-            let parts = Parts::of(function);
+            let parts = FunctionParts::of(function);
             let proto = parts.graph(function, parts.body.to_vec());
             let opset = default_opset(&function.opset_import).unwrap_or(graph.opset);
             let path = step(function.name(), "").into();

@@ -11,7 +11,7 @@ use bytemuck::{Pod, Zeroable};
 use tract_onnx::prelude::{Tensor, TractResult};
 
 use super::counts::{CastStats, Outcome};
-use super::element::Pair;
+use super::element::CastPair;
 use super::lanes::{self, Lanes, TILE};
 use super::pool;
 use super::range::Range;
@@ -111,7 +111,7 @@ pub(super) fn measure_conversion(
 
 /// Whether everything that passes is exact, and nothing else is to be counted.
 fn keeps_everything(from: ElementType, to: ElementType, rules: Rules) -> bool {
-    let pair = Pair::new(from, to);
+    let pair = CastPair::new(from, to);
     let stays_normal = match pair.target {
         // An integer is 0, or no smaller than any type's normal numbers.
         Some(Reach::Float(target)) => {
@@ -152,11 +152,11 @@ fn texts(
     to: ElementType,
     output: &Tensor,
 ) -> TractResult<CastStats> {
-    let pair = Pair::new(from, to);
+    let pair = CastPair::new(from, to);
     let texts = input.try_as_plain_ram()?.as_slice::<String>()?;
-    let numbers = Side::new(to);
+    let numbers = ElementWidening::new(to);
     let mut stats = CastStats::default();
-    let mut tile = Wide::zeroed();
+    let mut tile = WideTile::zeroed();
     for (texts, bytes) in texts.chunks(TILE).zip(output.as_bytes().chunks(TILE * numbers.width)) {
         numbers.widen(bytes, &mut tile);
         for (index, text) in texts.iter().enumerate() {
@@ -191,9 +191,9 @@ pub(super) fn shared(
 /// A tile, widened: FLOAT, DOUBLE or 64-bit integers.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Wide([u64; TILE]);
+struct WideTile([u64; TILE]);
 
-impl Wide {
+impl WideTile {
     fn slice<T: Pod>(&self, length: usize) -> &[T] {
         let all: &[T] = bytemuck::cast_slice(&self.0);
         all.get(..length).unwrap_or_default()
@@ -201,7 +201,7 @@ impl Wide {
 }
 
 /// How a type's elements are widened.
-struct Side {
+struct ElementWidening {
     width: usize,
     wide: ElementType,
     /// Whether elements are so wide as they are.
@@ -209,23 +209,28 @@ struct Side {
     kernel: Arc<dyn Kernel>,
 }
 
-impl Side {
+impl ElementWidening {
     /// To the widest type of the kind, in which every value is exact.
-    fn new(ty: ElementType) -> Side {
+    fn new(ty: ElementType) -> ElementWidening {
         let wide = match ty.family() {
             Family::Signed if ty.bits() == 64 => ElementType::Int64,
             Family::Unsigned if ty.bits() == 64 => ElementType::Uint64,
             _ => ElementType::Double,
         };
-        Side::to(ty, wide)
+        ElementWidening::to(ty, wide)
     }
 
-    fn to(ty: ElementType, wide: ElementType) -> Side {
+    fn to(ty: ElementType, wide: ElementType) -> ElementWidening {
         let kernel = select(ty, wide, Rules::default());
-        Side { width: ty.carrier_bytes().unwrap_or(1), wide, is_wide: ty == wide, kernel }
+        ElementWidening {
+            width: ty.carrier_bytes().unwrap_or(1),
+            wide,
+            is_wide: ty == wide,
+            kernel,
+        }
     }
 
-    fn widen(&self, bytes: &[u8], tile: &mut Wide) {
+    fn widen(&self, bytes: &[u8], tile: &mut WideTile) {
         let elements = bytes.len() / self.width;
         let wide = self.wide.carrier_bytes().unwrap_or(8);
         let tile: &mut [u8] = bytemuck::cast_slice_mut(&mut tile.0);
@@ -235,7 +240,7 @@ impl Side {
     }
 
     /// As FLOATs: widened into the tile, unless they are that already.
-    fn floats<'a>(&self, bytes: &'a [u8], tile: &'a mut Wide) -> &'a [f32] {
+    fn floats<'a>(&self, bytes: &'a [u8], tile: &'a mut WideTile) -> &'a [f32] {
         if self.is_wide
             && let Ok(floats) = bytemuck::try_cast_slice(bytes)
         {
@@ -245,7 +250,7 @@ impl Side {
         tile.slice(bytes.len() / self.width)
     }
 
-    fn number(&self, tile: &Wide, index: usize) -> Number {
+    fn number(&self, tile: &WideTile, index: usize) -> Number {
         let word = tile.0.get(index).copied().unwrap_or(0);
         match self.wide {
             ElementType::Int64 => Number::Integer(i128::from(word as i64)),
@@ -255,7 +260,7 @@ impl Side {
     }
 
     /// Makes DOUBLE of a tile of 64-bit integers, if they all have few enough digits.
-    fn narrow(&self, tile: &mut Wide, elements: usize) -> bool {
+    fn narrow(&self, tile: &mut WideTile, elements: usize) -> bool {
         let Some(words) = tile.0.get_mut(..elements) else { return false };
         match self.wide {
             ElementType::Int64 => lanes::doubles_of_signed(words),
@@ -267,12 +272,12 @@ impl Side {
 
 /// Counts one pair of numeric types.
 struct Counter {
-    pair: Pair,
+    pair: CastPair,
     /// Exact, whatever the values.
-    exact: (Side, Side),
+    exact: (ElementWidening, ElementWidening),
     /// Fast: both sides as FLOAT, where FLOAT holds the values of both types, or, of an integer target, the integral
     /// parts of the source's.
-    floats: Option<(Side, Side)>,
+    floats: Option<(ElementWidening, ElementWidening)>,
     lanes: Lanes,
 }
 
@@ -281,10 +286,10 @@ impl Counter {
         let narrow =
             |ty: ElementType| matches!(ty.family(), Family::Float(_)) && ty != ElementType::Double;
         let is_integer = matches!(to.family(), Family::Signed | Family::Unsigned);
-        let side = |ty| Side::to(ty, ElementType::Float);
+        let side = |ty| ElementWidening::to(ty, ElementType::Float);
         Counter {
-            pair: Pair::new(from, to),
-            exact: (Side::new(from), Side::new(to)),
+            pair: CastPair::new(from, to),
+            exact: (ElementWidening::new(from), ElementWidening::new(to)),
             floats: (narrow(from) && (narrow(to) || is_integer)).then(|| (side(from), side(to))),
             lanes: Lanes::new(from, to),
         }
@@ -296,7 +301,7 @@ impl Counter {
         let x = x.get(start * exact.width..end * exact.width).unwrap_or_default();
         let mut stats = CastStats::default();
         let mut tally = lanes::Tally::default();
-        let mut wide = Wide::zeroed();
+        let mut wide = WideTile::zeroed();
         for x in x.chunks(TILE * exact.width) {
             let elements = x.len() / exact.width;
             let is_counted = if let Some(float) = float {
@@ -328,7 +333,7 @@ impl Counter {
         let y = part(y, to.width).chunks(TILE * to.width);
         let mut stats = CastStats::default();
         let mut tally = lanes::Tally::default();
-        let (mut wide_x, mut wide_y) = (Wide::zeroed(), Wide::zeroed());
+        let (mut wide_x, mut wide_y) = (WideTile::zeroed(), WideTile::zeroed());
         for (x, y) in x.zip(y) {
             let elements = x.len() / from.width;
             if let Some((from, to)) = &self.floats {

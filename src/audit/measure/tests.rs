@@ -47,10 +47,10 @@ fn the_loops_count_as_the_definition_does() {
                 let rules = Rules { saturate, ..Rules::default() };
                 let y = Conversion::new(*from, *to, rules).run(&x).expect("a cast");
                 let fast = measure(*from, &x, *to, &y).expect("carriers");
-                let pair = Pair::new(*from, *to);
-                let (source, target) = (Side::new(*from), Side::new(*to));
+                let pair = CastPair::new(*from, *to);
+                let (source, target) = (ElementWidening::new(*from), ElementWidening::new(*to));
                 let mut slow = CastStats::default();
-                let (mut wide_x, mut wide_y) = (Wide::zeroed(), Wide::zeroed());
+                let (mut wide_x, mut wide_y) = (WideTile::zeroed(), WideTile::zeroed());
                 let tiles = x.as_bytes().chunks(TILE * source.width);
                 for (x, y) in tiles.zip(y.as_bytes().chunks(TILE * target.width)) {
                     source.widen(x, &mut wide_x);

@@ -3,13 +3,13 @@
 use std::cmp::Ordering;
 
 use super::counts::{CastStats, Errors, Outcome};
-use super::element::Pair;
+use super::element::CastPair;
 use crate::cast::decimal::{Decimal, Magnitude, Spelled};
 use crate::cast::reach::Reach;
 use crate::cast::value::{Number, exponent, power_of_two};
 
 /// Counts a string and the number that the cast made of it; a string that is no number is none of a cast's inputs.
-pub(super) fn count(pair: &Pair, text: &str, y: Number, stats: &mut CastStats) {
+pub(super) fn count(pair: &CastPair, text: &str, y: Number, stats: &mut CastStats) {
     let Some(x) = Spelled::read(text) else { return };
     stats.source.add(x.nearest());
     let result = y.rounded();
@@ -40,7 +40,7 @@ pub(super) fn count(pair: &Pair, text: &str, y: Number, stats: &mut CastStats) {
     }
 }
 
-fn errors(pair: &Pair, x: &Decimal, negative: bool, y: Number) -> Errors {
+fn errors(pair: &CastPair, x: &Decimal, negative: bool, y: Number) -> Errors {
     // A decimal beyond DOUBLE is not infinite.
     let (near, result) = (x.rounded().min(f64::MAX), y.rounded());
     let absolute = if negative == (result < 0.0) || result == 0.0 {
@@ -65,7 +65,7 @@ fn errors(pair: &Pair, x: &Decimal, negative: bool, y: Number) -> Errors {
     Errors { relative, ..errors }
 }
 
-fn outcome(pair: &Pair, x: &Spelled, y: Number) -> Outcome {
+fn outcome(pair: &CastPair, x: &Spelled, y: Number) -> Outcome {
     let result = y.rounded();
     let is_same = match &x.magnitude {
         Magnitude::NaN => result.is_nan(),

@@ -3,7 +3,7 @@ use crate::cast::element_type::ElementType;
 
 fn counted(text: &str, to: ElementType, y: f64) -> CastStats {
     let mut stats = CastStats::default();
-    count(&Pair::new(ElementType::String, to), text, Number::Real(y), &mut stats);
+    count(&CastPair::new(ElementType::String, to), text, Number::Real(y), &mut stats);
     stats
 }
 

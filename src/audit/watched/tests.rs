@@ -1,7 +1,7 @@
 use tract_onnx::prelude::{IntoTValue, Tensor, tensor0, tensor1, tvec};
 
 use super::*;
-use crate::audit::element::Pair;
+use crate::audit::element::CastPair;
 use crate::cast::value::Number;
 
 fn carriers(ty: ElementType, values: &[f32]) -> Tensor {
@@ -11,7 +11,7 @@ fn carriers(ty: ElementType, values: &[f32]) -> Tensor {
 
 /// By the definition, with numbers that are all exact in FLOAT.
 fn expected(op: Quantize, x: &[f32], scale: f32, back: &[f32]) -> CastStats {
-    let pair = Pair::new(op.x, ElementType::Float);
+    let pair = CastPair::new(op.x, ElementType::Float);
     let mut stats = CastStats::default();
     for (x, back) in x.iter().zip(back) {
         let (x, y) = (Number::Real((*x).into()), Number::Real((*back).into()));

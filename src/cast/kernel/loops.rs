@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use bytemuck::Pod;
 
 use super::level::Level;
-use super::places::{self, Target, places};
+use super::places::{self, TargetBytes, places};
 
 /// A conversion of whole slices. Both hold elements of machine types back to back, aligned as those ask.
 ///
@@ -22,11 +22,11 @@ pub(crate) unsafe trait Kernel: Send + Sync {
 
     /// As [`Kernel::run`], over what has been written before.
     fn overwrite(&self, level: Level, src: &[u8], dst: &mut [u8]) {
-        self.write(level, src, Target::over(dst));
+        self.write(level, src, TargetBytes::over(dst));
     }
 
     /// As [`Kernel::run`], to memory that may have been written before.
-    fn write(&self, level: Level, src: &[u8], target: Target) {
+    fn write(&self, level: Level, src: &[u8], target: TargetBytes) {
         self.run(level, src, target.into_bytes());
     }
 }

@@ -18,20 +18,20 @@ pub(crate) fn places<D: Pod>(bytes: &mut [MaybeUninit<u8>]) -> &mut [MaybeUninit
 }
 
 /// Memory that can only be written, with what is initialised: so it does not matter whether it is.
-pub(crate) struct Target<'a>(&'a mut [MaybeUninit<u8>]);
+pub(crate) struct TargetBytes<'a>(&'a mut [MaybeUninit<u8>]);
 
-impl<'a> Target<'a> {
+impl<'a> TargetBytes<'a> {
     /// Memory that may not be initialised.
     #[inline(always)]
-    pub(crate) fn new(bytes: &'a mut [MaybeUninit<u8>]) -> Target<'a> {
-        Target(bytes)
+    pub(crate) fn new(bytes: &'a mut [MaybeUninit<u8>]) -> TargetBytes<'a> {
+        TargetBytes(bytes)
     }
 
     /// Memory that has been written before.
     #[inline(always)]
-    pub(crate) fn over(bytes: &'a mut [u8]) -> Target<'a> {
+    pub(crate) fn over(bytes: &'a mut [u8]) -> TargetBytes<'a> {
         // SAFETY: all that writes through a target writes elements of types without padding, or is a kernel.
-        Target(unsafe { unwritten(bytes) })
+        TargetBytes(unsafe { unwritten(bytes) })
     }
 
     /// The bytes, for kernels, which write all of them.
@@ -41,8 +41,8 @@ impl<'a> Target<'a> {
     }
 
     /// Parts of so many bytes, the last one possibly shorter.
-    pub(crate) fn chunks(self, bytes: usize) -> impl Iterator<Item = Target<'a>> {
-        self.0.chunks_mut(bytes).map(Target)
+    pub(crate) fn chunks(self, bytes: usize) -> impl Iterator<Item = TargetBytes<'a>> {
+        self.0.chunks_mut(bytes).map(TargetBytes)
     }
 
     /// Writes elements, up to the first that is none; its index is the error.

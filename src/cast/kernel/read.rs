@@ -1,5 +1,5 @@
 //! What a source element offers to the loops: its value in each of the words that targets start from. Every word but
-//! [`Source::to_odd`] is already the final result of the conversion to that type.
+//! [`SourceElement::to_odd`] is already the final result of the conversion to that type.
 
 use bytemuck::Pod;
 use half::{bf16, f16};
@@ -7,7 +7,7 @@ use half::{bf16, f16};
 use super::round::{odd_from_f64, odd_from_normal};
 
 /// An element type with a Rust type of its own.
-pub(super) trait Source: Pod {
+pub(super) trait SourceElement: Pod {
     /// Whether the type is FLOAT itself.
     const IS_FLOAT: bool = false;
     /// Low bits for targets of at most 16 bits ([SEMANTICS §7.1](crate::semantics), first row of §7.3).
@@ -27,7 +27,7 @@ pub(super) trait Source: Pod {
 
 macro_rules! integer_source {
     ($($int:ty, $odd:expr;)*) => {$(
-        impl Source for $int {
+        impl SourceElement for $int {
             #[inline(always)]
             fn to_low_bits(self) -> i32 { self as i32 }
             #[inline(always)]
@@ -130,7 +130,7 @@ truncate! {
 
 macro_rules! float_source {
     ($($float:ty, $to_f32:expr, $to_f64:expr, $to_odd:expr;)*) => {$(
-        impl Source for $float {
+        impl SourceElement for $float {
             const IS_FLOAT: bool = size_of::<$float>() == size_of::<f32>();
             #[inline(always)]
             fn to_low_bits(self) -> i32 { self.i32_or(0) }
@@ -185,7 +185,7 @@ fn canonical_f64(x: f64, negative: bool) -> f64 {
 
 macro_rules! half_source {
     ($($half:ty, $widen:path;)*) => {$(
-        impl Source for $half {
+        impl SourceElement for $half {
             #[inline(always)]
             fn to_low_bits(self) -> i32 { $widen(self).to_low_bits() }
             #[inline(always)]
@@ -249,7 +249,7 @@ impl BoolByte {
 
 macro_rules! truth_source {
     ($($method:ident -> $word:ty;)*) => {
-        impl Source for BoolByte {
+        impl SourceElement for BoolByte {
             $(
                 #[inline(always)]
                 fn $method(self) -> $word { self.number().$method() }

@@ -1,5 +1,6 @@
-//! Rounding 64-bit words to odd FLOATs, the first half of their way to small floats (see [`Source::to_odd`]). AVX-512 can
-//! truncate as it converts; what it cut off then sets the last bit. arm64 rounds a DOUBLE so by an instruction.
+//! Rounding 64-bit words to odd FLOATs, the first half of their way to small floats (see
+//! [`SourceElement::to_odd`]). AVX-512 can truncate as it converts; what it cut off then sets the
+//! last bit. arm64 rounds a DOUBLE so by an instruction.
 
 #![expect(unsafe_code, reason = "the promise of a kernel")]
 
@@ -8,7 +9,7 @@ use std::mem::MaybeUninit;
 use super::level::Level;
 use super::loops::{Kernel, map};
 use super::places::places;
-use super::read::Source;
+use super::read::SourceElement;
 
 /// From 64-bit words.
 pub(super) struct ToOdd<S>(std::marker::PhantomData<fn(S)>);
@@ -20,7 +21,7 @@ impl<S> ToOdd<S> {
 }
 
 /// A 64-bit source whose vectors have an instruction of their own.
-pub(super) trait VectorSource: Source {
+pub(super) trait VectorSource: SourceElement {
     /// Converts as many elements as fill vectors, and returns how many; as many are written.
     fn whole_vectors(level: Level, src: &[Self], dst: &mut [MaybeUninit<f32>]) -> usize;
 }

@@ -9,7 +9,7 @@ use super::compose::ViaFloat;
 use super::half::{FromHalf, ToHalf};
 use super::lookup::tabulate;
 use super::loops::{Copy, Kernel, map};
-use super::read::{BoolByte, Source};
+use super::read::{BoolByte, SourceElement};
 use super::round::{Narrow, Scale, upper_half};
 use super::round_to_odd::ToOdd;
 use crate::cast::element_type::{ElementType, Family};
@@ -67,7 +67,11 @@ fn from_half(to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
     }
 }
 
-fn from_source<S: Source>(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
+fn from_source<S: SourceElement>(
+    from: ElementType,
+    to: ElementType,
+    rules: Rules,
+) -> Arc<dyn Kernel> {
     if let (Family::Float(format), ..32, true) = (to.family(), to.bits(), S::IS_FLOAT) {
         return narrow_float(format, to, rules);
     }
@@ -103,7 +107,7 @@ fn from_source<S: Source>(from: ElementType, to: ElementType, rules: Rules) -> A
 }
 
 /// From `S`, which is `from`, to FLOAT rounded to odd.
-fn to_odd<S: Source>(from: ElementType) -> Arc<dyn Kernel> {
+fn to_odd<S: SourceElement>(from: ElementType) -> Arc<dyn Kernel> {
     let kernel: Arc<dyn Kernel> = match from {
         ElementType::Double => Arc::new(ToOdd::<f64>::new()),
         ElementType::Int64 => Arc::new(ToOdd::<i64>::new()),

@@ -10,11 +10,13 @@ use std::sync::Arc;
 use super::layout::ScaleLayout;
 use super::operator::{Dequantize, Quantize, Quantizer};
 use super::parameters::Parameters;
-use super::step::{AddZero, Divide, Integer, MachineWord, Multiply, Narrowed, Saturate, Step};
+use super::step::{
+    AddZero, Divide, ElementStep, Integer, MachineWord, Multiply, Narrowed, Saturate,
+};
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::kernel::level::Level;
 use crate::cast::kernel::loops::Kernel;
-use crate::cast::kernel::places::{Target, places};
+use crate::cast::kernel::places::{TargetBytes, places};
 use crate::cast::kernel::round::Narrow;
 use crate::cast::kernel::select::select;
 use crate::cast::rules::Rules;
@@ -56,7 +58,7 @@ pub(crate) struct Scales<'a> {
 
 /// A loop over elements and their parameters. It writes every byte of its target.
 trait Loop: Send + Sync {
-    fn run(&self, level: Level, scales: Scales, src: &[u8], target: Target);
+    fn run(&self, level: Level, scales: Scales, src: &[u8], target: TargetBytes);
 }
 
 impl ScaleKernel {
@@ -85,7 +87,7 @@ impl ScaleKernel {
     ) {
         let level = if dst.len() <= ONE_VECTOR { Level::BASELINE } else { level };
         if let (None, [Stage::Scale(only)]) = (&self.read, &*self.stages) {
-            return only.run(level, scales, src, Target::new(dst));
+            return only.run(level, scales, src, TargetBytes::new(dst));
         }
         self.run_tiles(level, scales, src, dst);
     }
@@ -109,9 +111,9 @@ impl ScaleKernel {
                     _ => bytemuck::cast_slice(from),
                 };
                 let target = if index == last {
-                    Target::new(&mut *dst)
+                    TargetBytes::new(&mut *dst)
                 } else {
-                    Target::over(bytemuck::cast_slice_mut(to))
+                    TargetBytes::over(bytemuck::cast_slice_mut(to))
                 };
                 match stage {
                     Stage::Scale(scale) => scale.run(level, scales, src, target),
@@ -210,15 +212,15 @@ fn narrowed(narrow: Narrow, moves: bool) -> Stage {
     }
 }
 
-fn scale(step: impl Step) -> Stage {
+fn scale(step: impl ElementStep) -> Stage {
     Stage::Scale(Box::new(Steps(step)))
 }
 
 /// One step, element by element.
 struct Steps<S>(S);
 
-impl<S: Step> Loop for Steps<S> {
-    fn run(&self, level: Level, scales: Scales, src: &[u8], target: Target) {
+impl<S: ElementStep> Loop for Steps<S> {
+    fn run(&self, level: Level, scales: Scales, src: &[u8], target: TargetBytes) {
         level.run_loop(
             &(self.0, scales),
             src,
@@ -233,7 +235,7 @@ impl<S: Step> Loop for Steps<S> {
 
 /// The elements in runs: those that share their parameters, or have one after the other.
 #[inline(always)]
-fn steps<S: Step>(
+fn steps<S: ElementStep>(
     step: S,
     Scales { parameters, layout, first }: Scales,
     src: &[S::In],
@@ -295,7 +297,13 @@ fn steps<S: Step>(
 
 /// Elements with the same parameters.
 #[inline(always)]
-fn share<S: Step>(step: S, scale: f32, zero: f32, src: &[S::In], dst: &mut [MaybeUninit<S::Out>]) {
+fn share<S: ElementStep>(
+    step: S,
+    scale: f32,
+    zero: f32,
+    src: &[S::In],
+    dst: &mut [MaybeUninit<S::Out>],
+) {
     for (place, x) in dst.iter_mut().zip(src) {
         place.write(step.apply(*x, scale, zero));
     }
@@ -303,7 +311,7 @@ fn share<S: Step>(step: S, scale: f32, zero: f32, src: &[S::In], dst: &mut [Mayb
 
 /// Elements with parameters of their own.
 #[inline(always)]
-fn each<S: Step>(
+fn each<S: ElementStep>(
     step: S,
     scales: &[f32],
     zeros: &[f32],

@@ -9,7 +9,7 @@ use bytemuck::Pod;
 use crate::cast::kernel::round::Narrow;
 
 /// A function of an element and its parameters, inlined into loops that are compiled for each level.
-pub(super) trait Step: Copy + Send + Sync + 'static {
+pub(super) trait ElementStep: Copy + Send + Sync + 'static {
     type In: Pod;
     type Out: Pod;
     fn apply(self, x: Self::In, scale: f32, zero: f32) -> Self::Out;
@@ -58,7 +58,7 @@ fn one_nan(result: f32, operand: f32) -> f32 {
 #[derive(Clone, Copy)]
 pub(super) struct Multiply<X, const UNUSED: u32>(pub(super) PhantomData<fn(X)>);
 
-impl<X: MachineWord + 'static, const UNUSED: u32> Step for Multiply<X, UNUSED> {
+impl<X: MachineWord + 'static, const UNUSED: u32> ElementStep for Multiply<X, UNUSED> {
     type In = X;
     type Out = f32;
 
@@ -73,7 +73,7 @@ impl<X: MachineWord + 'static, const UNUSED: u32> Step for Multiply<X, UNUSED> {
 #[derive(Clone, Copy)]
 pub(super) struct Divide;
 
-impl Step for Divide {
+impl ElementStep for Divide {
     type In = f32;
     type Out = f32;
 
@@ -87,7 +87,7 @@ impl Step for Divide {
 #[derive(Clone, Copy)]
 pub(super) struct AddZero;
 
-impl Step for AddZero {
+impl ElementStep for AddZero {
     type In = f32;
     type Out = f32;
 
@@ -103,7 +103,7 @@ pub(super) struct Narrowed<const SATURATES: bool, const SIGNS_ZERO: bool, const 
     pub(super) Narrow,
 );
 
-impl<const SATURATES: bool, const SIGNS_ZERO: bool, const MOVES: bool> Step
+impl<const SATURATES: bool, const SIGNS_ZERO: bool, const MOVES: bool> ElementStep
     for Narrowed<SATURATES, SIGNS_ZERO, MOVES>
 {
     type In = f32;
@@ -151,7 +151,7 @@ impl<Y, const DIVIDES: bool> Saturate<Y, DIVIDES> {
     }
 }
 
-impl<Y: Integer + 'static, const DIVIDES: bool> Step for Saturate<Y, DIVIDES> {
+impl<Y: Integer + 'static, const DIVIDES: bool> ElementStep for Saturate<Y, DIVIDES> {
     type In = f32;
     type Out = Y;
 

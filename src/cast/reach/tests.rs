@@ -1,7 +1,7 @@
 use super::*;
 use crate::cast::rules::Rules;
 use crate::cast::scalar::{convert, decode};
-use crate::cast::value::Value;
+use crate::cast::value::ExactValue;
 
 /// Against every code of the small types.
 #[test]
@@ -23,8 +23,8 @@ fn a_type_holds_another_if_every_code_survives() {
     }
 }
 
-fn is_same(a: Value, b: Value) -> bool {
-    let is_nan = |value| matches!(value, Value::NaN { .. });
+fn is_same(a: ExactValue, b: ExactValue) -> bool {
+    let is_nan = |value| matches!(value, ExactValue::NaN { .. });
     let both_zero = a.is_zero() && b.is_zero();
     both_zero || (is_nan(a) && is_nan(b)) || a.lowest_terms() == b.lowest_terms()
 }

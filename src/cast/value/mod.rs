@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 /// The exact value of an element of a numeric type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Value {
+pub(crate) enum ExactValue {
     NaN { negative: bool },
     Infinity { negative: bool },
     Finite(Finite),
@@ -20,22 +20,22 @@ pub(crate) struct Finite {
     pub(crate) exponent: i32,
 }
 
-impl Value {
+impl ExactValue {
     /// Whether it is ±0.
     pub(crate) fn is_zero(self) -> bool {
-        matches!(self, Value::Finite(Finite { significand: 0, .. }))
+        matches!(self, ExactValue::Finite(Finite { significand: 0, .. }))
     }
 
     /// The same value with an odd significand, so that equal values are equal records.
-    pub(crate) fn lowest_terms(self) -> Value {
+    pub(crate) fn lowest_terms(self) -> ExactValue {
         match self {
-            Value::Finite(Finite { negative, significand: 0, .. }) => {
-                Value::Finite(Finite { negative, significand: 0, exponent: 0 })
+            ExactValue::Finite(Finite { negative, significand: 0, .. }) => {
+                ExactValue::Finite(Finite { negative, significand: 0, exponent: 0 })
             }
-            Value::Finite(Finite { negative, significand, exponent }) => {
+            ExactValue::Finite(Finite { negative, significand, exponent }) => {
                 let even = significand.trailing_zeros();
                 let exponent = exponent + even as i32;
-                Value::Finite(Finite { negative, significand: significand >> even, exponent })
+                ExactValue::Finite(Finite { negative, significand: significand >> even, exponent })
             }
             special => special,
         }

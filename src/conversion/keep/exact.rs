@@ -5,7 +5,7 @@ use onnx_cast_graph::{Graph, Node, NodeView, Table, ValueId};
 
 use crate::conversion::context::Context;
 use crate::onnx::node::attribute;
-use crate::onnx::operators::behaviour::{Behaviour, Elements, Inputs};
+use crate::onnx::operators::behaviour::{Behaviour, ElementUse, InputPlaces};
 
 const SHAPE: &str = "it computes a shape";
 const ANGLE: &str = "it computes an angle from integers";
@@ -20,7 +20,7 @@ pub(super) fn keep(graph: &Graph, context: &mut Context) {
     for id in context.nodes(graph).iter().rev() {
         let node = graph.node(*id);
         // What only looks at a shape needs no exact elements.
-        let is_measure = Behaviour::of(node).elements(node) == Elements::Measured;
+        let is_measure = Behaviour::of(node).elements(node) == ElementUse::Measured;
         let mut made = node.outputs().iter().flatten().filter(|_| !is_measure);
         let why = made.find_map(|value| wanted.get(*value).copied());
         for (place, value) in node.inputs().iter().enumerate() {
@@ -92,8 +92,8 @@ fn decides_on_shape(node: &Node, place: usize) -> bool {
         ("If", _) => false,
         ("Resize" | "Upsample", 1..) | ("OneHot" | "TopK", 1) => true,
         _ => match Behaviour::of(node).shapes {
-            Inputs::All => true,
-            inputs @ Inputs::Only(_) => inputs.contains(place),
+            InputPlaces::All => true,
+            inputs @ InputPlaces::Only(_) => inputs.contains(place),
         },
     }
 }

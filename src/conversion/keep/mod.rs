@@ -14,7 +14,7 @@ use super::data;
 use super::sequences;
 use crate::error::{Cause, Result};
 use crate::onnx::node::attribute;
-use crate::onnx::operators::behaviour::{Behaviour, Elements};
+use crate::onnx::operators::behaviour::{Behaviour, ElementUse};
 use crate::onnx::operators::foreign;
 use crate::onnx::operators::schema::{self, Schema};
 use crate::onnx::operators::types::depends_on_call;
@@ -102,7 +102,7 @@ fn by_operator(node: &Node, context: &Context) -> Option<String> {
             Some("ONNX Runtime does not compute it in another type".into())
         }
         "ScatterElements" | "ScatterND"
-            if Behaviour::of(node).elements(node) == Elements::Computed =>
+            if Behaviour::of(node).elements(node) == ElementUse::Computed =>
         {
             Some("ONNX Runtime does not reduce by it in another type".into())
         }

@@ -6,7 +6,7 @@ use onnx_cast_graph::{Graph, NodeId, NodeView, Table, ValueId};
 
 use crate::conversion::context::Context;
 use crate::onnx::cast_spec::Operator;
-use crate::onnx::operators::behaviour::{Behaviour, Elements};
+use crate::onnx::operators::behaviour::{Behaviour, ElementUse};
 
 const WHY: &str = "it scales integer products";
 
@@ -53,7 +53,7 @@ fn follow(
     let node = graph.node(id);
     let part = |place: usize| node.input(place).and_then(|value| parts.get(value).copied());
     let is_cast = Operator::of(node) == Some(Operator::Cast);
-    let is_moved = matches!(Behaviour::of(node).elements(node), Elements::Moved(_));
+    let is_moved = matches!(Behaviour::of(node).elements(node), ElementUse::Moved(_));
     let made = match (part(0), part(1)) {
         (Some(part), _) if is_cast || is_moved => Some(part),
         (Some(ProductPart::Product), _) | (_, Some(ProductPart::Product)) if node.is("Mul") => None,

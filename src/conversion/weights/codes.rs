@@ -13,7 +13,7 @@ const SHARES: [f32; 10] = [1.0, 0.97, 0.94, 0.9, 0.86, 0.82, 0.77, 0.72, 0.66, 0
 
 /// How a weight is stored.
 #[derive(Debug, Clone)]
-pub(in crate::conversion) struct Codes {
+pub(in crate::conversion) struct WeightCodes {
     /// What it is stored as.
     pub(in crate::conversion) ty: ElementType,
     /// What it was before.
@@ -24,11 +24,11 @@ pub(in crate::conversion) struct Codes {
     pub(in crate::conversion) axis: usize,
     /// How many places along the axis share a scale.
     pub(in crate::conversion) block: Option<usize>,
-    /// In row-major order; none before [`Codes::fit`].
+    /// In row-major order; none before [`WeightCodes::fit`].
     pub(in crate::conversion) scales: Vec<f32>,
 }
 
-impl Codes {
+impl WeightCodes {
     /// The shape of the scales.
     pub(in crate::conversion) fn scale_dims(&self) -> Vec<usize> {
         let length = self.dims.get(self.axis).copied().unwrap_or(1);
@@ -227,9 +227,9 @@ impl Sums {
 mod tests {
     use super::*;
 
-    fn codes(ty: ElementType, dims: &[usize], axis: usize, block: Option<usize>) -> Codes {
+    fn codes(ty: ElementType, dims: &[usize], axis: usize, block: Option<usize>) -> WeightCodes {
         let (dims, from) = (dims.to_vec(), ElementType::Float);
-        Codes { ty, from, dims, axis, block, scales: vec![] }
+        WeightCodes { ty, from, dims, axis, block, scales: vec![] }
     }
 
     #[test]

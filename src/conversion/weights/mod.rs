@@ -12,7 +12,7 @@ use onnx_cast_graph::{
 use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::{TractResult, tensor1};
 
-use codes::Codes;
+use codes::WeightCodes;
 
 use super::context::Context;
 use super::keep::has_referred;
@@ -167,7 +167,7 @@ fn fit(
     context: &mut Context,
     candidate: &Candidate,
     wanted: Weights,
-) -> Result<Option<Codes>> {
+) -> Result<Option<WeightCodes>> {
     let Some(tensor) = held(graph, candidate.value) else { return Ok(None) };
     let dims: Option<Vec<usize>> =
         tensor.dims.iter().map(|size| usize::try_from(*size).ok()).collect();
@@ -191,7 +191,7 @@ fn fit(
     if values.iter().any(|value| !value.is_finite()) {
         return left_out(format!("`{name}` has values that are not finite"));
     }
-    let mut codes = Codes { ty: wanted.ty, from, dims, axis, block, scales: vec![] };
+    let mut codes = WeightCodes { ty: wanted.ty, from, dims, axis, block, scales: vec![] };
     let lost = codes.fit(&values, scale_type).map_err(Error::of)?.sqrt();
     if lost > most_lost(wanted.ty) {
         let percent = lost * 100.0;
@@ -269,7 +269,7 @@ fn scale_type(graph: &Graph, context: &Context, from: ElementType) -> ElementTyp
     if converts { context.to() } else { from }
 }
 
-fn scales(name: &str, codes: &Codes) -> Result<TensorProto> {
+fn scales(name: &str, codes: &WeightCodes) -> Result<TensorProto> {
     let written = || -> TractResult<TensorProto> {
         let narrow = Conversion::new(ElementType::Float, codes.from, Rules::default());
         let scales = narrow.run(&tensor1(&codes.scales))?;

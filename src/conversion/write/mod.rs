@@ -18,7 +18,7 @@ use tract_onnx::pb::{
 };
 
 use super::data;
-use super::weights::codes::Codes;
+use super::weights::codes::WeightCodes;
 use crate::error::{Cause, Error, Result};
 use crate::onnx::fields::write;
 use crate::onnx::node::subgraphs;
@@ -39,7 +39,7 @@ pub(super) struct File {
     pub(super) unknown: Unknown,
     pub(super) renamed: Renamed,
     /// How weights are stored as codes, as the entries of their external data count them.
-    pub(super) codes: Vec<Codes>,
+    pub(super) codes: Vec<WeightCodes>,
     /// Where the data beside the original is.
     pub(super) folder: Option<PathBuf>,
     /// The file there from which weights of the main graph are read that are to be in the model.
@@ -275,7 +275,7 @@ fn location(tensor: &TensorProto) -> Option<&str> {
 struct Data<'a> {
     location: &'a str,
     folder: Option<&'a Path>,
-    codes: &'a [Codes],
+    codes: &'a [WeightCodes],
     out: &'a mut dyn Write,
     offset: u64,
 }

@@ -3,8 +3,8 @@
 use tract_onnx::prelude::tract_ndarray::{Array, Ix3, Ix4, indices};
 use tract_onnx::prelude::*;
 
-use super::{Inputs, Site};
-use crate::interpreter::value::Typed;
+use super::{KernelInputs, KernelSite};
+use crate::interpreter::value::TypedTensor;
 
 type TokenRows = Array<f64, Ix3>;
 
@@ -20,7 +20,7 @@ struct Layer {
 }
 
 /// `LinearAttention`: S = decay · S + k ⊗ update, o = scale · qᵀ S.
-pub(super) fn attention(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+pub(super) fn attention(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
     let layer = layer(site, inputs)?;
     let (batch, steps, keys) = layer.k.dim();
     let (rows, columns) = (keys / layer.groups, layer.v.dim().2 / layer.groups);
@@ -51,7 +51,7 @@ pub(super) fn attention(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>>
 }
 
 /// The inputs, which fit each other.
-fn layer(site: &Site, inputs: &Inputs) -> TractResult<Layer> {
+fn layer(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Layer> {
     let three = |place: usize| -> TractResult<TokenRows> {
         Ok(site.of_rank(inputs, place, 3)?.into_dimensionality()?)
     };

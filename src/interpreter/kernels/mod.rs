@@ -20,17 +20,17 @@ use tract_onnx::pb::AttributeProto;
 use tract_onnx::prelude::tract_ndarray::ArrayD;
 use tract_onnx::prelude::*;
 
-use super::value::Typed;
+use super::value::TypedTensor;
 use crate::cast::element_type::ElementType;
 use crate::error::shown;
 use crate::onnx::node::{attribute_type, refusal};
 use crate::onnx::operators::attributes::{Version, parsed, version};
 
 /// What computes a node's outputs by place, given its inputs by place.
-pub(super) type Kernel = fn(&Site, &Inputs) -> TractResult<Vec<Typed>>;
+pub(super) type Kernel = fn(&KernelSite, &KernelInputs) -> TractResult<Vec<TypedTensor>>;
 
 /// The inputs of a node by place; `None` for one that is not given.
-pub(super) type Inputs = [Option<Typed>];
+pub(super) type KernelInputs = [Option<TypedTensor>];
 
 /// The most elements that sizes among the attributes may ask for.
 const MOST: usize = 1 << 31;
@@ -68,17 +68,17 @@ pub(super) fn operators() -> impl Iterator<Item = (&'static str, &'static str)> 
 }
 
 /// A node, and its operator in the node's version.
-pub(super) struct Site<'a> {
+pub(super) struct KernelSite<'a> {
     node: &'a Node,
     version: Option<&'static Version>,
 }
 
-impl Site<'_> {
+impl KernelSite<'_> {
     /// A node, whose attributes are those that its operator has.
     /// Fails when it has another one, or one of another type, or lacks one.
-    pub(super) fn of(node: &Node) -> TractResult<Site<'_>> {
+    pub(super) fn of(node: &Node) -> TractResult<KernelSite<'_>> {
         let domain = if is_default_domain(&node.domain) { "" } else { &node.domain };
-        let site = Site { node, version: version(domain, &node.op_type, node.opset) };
+        let site = KernelSite { node, version: version(domain, &node.op_type, node.opset) };
         for given in &node.attributes {
             let known = site.version.and_then(|version| version.attribute(&given.name));
             if known.is_none_or(|known| known.ty != attribute_type(given)) {
@@ -127,7 +127,7 @@ impl Site<'_> {
         String::from_utf8_lossy(&word.unwrap_or_default()).into_owned()
     }
 
-    fn input<'i>(&self, inputs: &'i Inputs, place: usize) -> TractResult<&'i Typed> {
+    fn input<'i>(&self, inputs: &'i KernelInputs, place: usize) -> TractResult<&'i TypedTensor> {
         match inputs.get(place) {
             Some(Some(typed)) => Ok(typed),
             _ => self.refuse(format!("lacks input {place}, which it needs")),
@@ -135,7 +135,7 @@ impl Site<'_> {
     }
 
     /// An input as DOUBLE.
-    fn doubles(&self, inputs: &Inputs, place: usize) -> TractResult<ArrayD<f64>> {
+    fn doubles(&self, inputs: &KernelInputs, place: usize) -> TractResult<ArrayD<f64>> {
         let typed = self.input(inputs, place)?;
         if typed.ty.is_exotic() || typed.ty == ElementType::String {
             return self
@@ -146,7 +146,12 @@ impl Site<'_> {
     }
 
     /// The same, of as many axes as `rank`.
-    fn of_rank(&self, inputs: &Inputs, place: usize, rank: usize) -> TractResult<ArrayD<f64>> {
+    fn of_rank(
+        &self,
+        inputs: &KernelInputs,
+        place: usize,
+        rank: usize,
+    ) -> TractResult<ArrayD<f64>> {
         let array = self.doubles(inputs, place)?;
         if array.ndim() == rank {
             Ok(array)
@@ -155,7 +160,7 @@ impl Site<'_> {
         }
     }
 
-    fn numbers(&self, inputs: &Inputs, place: usize) -> TractResult<Vec<i64>> {
+    fn numbers(&self, inputs: &KernelInputs, place: usize) -> TractResult<Vec<i64>> {
         let tensor = self.input(inputs, place)?.tensor.cast_to::<i64>()?;
         Ok(tensor.try_as_plain_ram()?.as_slice::<i64>()?.to_vec())
     }
@@ -173,8 +178,8 @@ impl Site<'_> {
     }
 
     /// An output of the type of another tensor.
-    fn made(&self, array: ArrayD<f64>, like: &Typed) -> TractResult<Typed> {
+    fn made(&self, array: ArrayD<f64>, like: &TypedTensor) -> TractResult<TypedTensor> {
         let tensor = array.into_tensor().cast_to_dt(like.ty.datum_type())?.into_owned();
-        Typed::new(like.ty, tensor)
+        TypedTensor::new(like.ty, tensor)
     }
 }

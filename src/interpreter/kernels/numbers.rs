@@ -5,15 +5,18 @@ use std::cmp::Ordering;
 use tract_onnx::prelude::tract_ndarray::{ArrayD, Axis, Ix2, IxDyn};
 use tract_onnx::prelude::*;
 
-use super::{Inputs, Site};
+use super::{KernelInputs, KernelSite};
 use crate::cast::element_type::ElementType;
 use crate::cast::value::Number;
-use crate::interpreter::value::Typed;
+use crate::interpreter::value::TypedTensor;
 use crate::onnx::node::from_front;
 use crate::tensor::numbers::Numbers;
 
 /// `CumProd`: of integers modulo their range, of floats in DOUBLE.
-pub(super) fn cumulative_product(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+pub(super) fn cumulative_product(
+    site: &KernelSite,
+    inputs: &KernelInputs,
+) -> TractResult<Vec<TypedTensor>> {
     let x = site.input(inputs, 0)?;
     let given = site.numbers(inputs, 1)?;
     let along = given.first().and_then(|given| from_front(*given, x.tensor.rank()));
@@ -43,7 +46,7 @@ pub(super) fn cumulative_product(site: &Site, inputs: &Inputs) -> TractResult<Ve
         ($ty:ty) => {{
             let array = x.tensor.to_plain_array_view::<$ty>()?.to_owned();
             let made = products!(array, 1, |a: $ty, b: $ty| a.wrapping_mul(b));
-            Ok(vec![Typed::new(x.ty, made.into_tensor())?])
+            Ok(vec![TypedTensor::new(x.ty, made.into_tensor())?])
         }};
     }
     match x.ty {
@@ -59,7 +62,10 @@ pub(super) fn cumulative_product(site: &Site, inputs: &Inputs) -> TractResult<Ve
 }
 
 /// `Det`: the product of the pivots of each matrix.
-pub(super) fn determinant(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+pub(super) fn determinant(
+    site: &KernelSite,
+    inputs: &KernelInputs,
+) -> TractResult<Vec<TypedTensor>> {
     let x = site.doubles(inputs, 0)?;
     let [batch @ .., rows, columns] = x.shape() else {
         return site.refuse("is given no matrix");
@@ -102,26 +108,26 @@ pub(super) fn determinant(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed
 }
 
 /// Elements in an order.
-enum Elements {
+enum OrderedElements {
     Numbers(Numbers),
     Texts(Vec<String>),
 }
 
-impl Elements {
-    fn of(typed: &Typed) -> TractResult<Elements> {
+impl OrderedElements {
+    fn of(typed: &TypedTensor) -> TractResult<OrderedElements> {
         Ok(match typed.ty {
-            ElementType::String => {
-                Elements::Texts(typed.tensor.try_as_plain_ram()?.as_slice::<String>()?.to_vec())
-            }
-            ty => Elements::Numbers(Numbers::of(ty, &typed.tensor)?),
+            ElementType::String => OrderedElements::Texts(
+                typed.tensor.try_as_plain_ram()?.as_slice::<String>()?.to_vec(),
+            ),
+            ty => OrderedElements::Numbers(Numbers::of(ty, &typed.tensor)?),
         })
     }
 
     /// Compares elements at two places.
     fn compare(&self, a: usize, b: usize) -> Ordering {
         match self {
-            Elements::Texts(all) => all.get(a).cmp(&all.get(b)),
-            Elements::Numbers(all) => match [a, b].map(|at| all.get(at)) {
+            OrderedElements::Texts(all) => all.get(a).cmp(&all.get(b)),
+            OrderedElements::Numbers(all) => match [a, b].map(|at| all.get(at)) {
                 [Some(Number::Integer(a)), Some(Number::Integer(b))] => a.cmp(&b),
                 // Zeros are one number, and so is NaN, which comes last.
                 [Some(Number::Real(a)), Some(Number::Real(b))] => {
@@ -134,7 +140,7 @@ impl Elements {
 }
 
 /// `Unique`: of elements, or of slices along an axis; sorted, or as they come first.
-pub(super) fn unique(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+pub(super) fn unique(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
     let x = site.input(inputs, 0)?;
     let (along, tensor) = match site.attribute("axis") {
         Some(given) => match from_front(given.i, x.tensor.rank()) {
@@ -147,7 +153,7 @@ pub(super) fn unique(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
             (0, flat.into_arc_tensor())
         }
     };
-    let elements = Elements::of(x)?;
+    let elements = OrderedElements::of(x)?;
     let size = |axes: &[usize]| axes.iter().product::<usize>();
     let (before, behind) = tensor.shape().split_at(along);
     let [length, behind @ ..] = behind else { return site.refuse("is given no axis") };
@@ -185,6 +191,6 @@ pub(super) fn unique(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
     };
     let indices: Vec<i64> = firsts.iter().map(|at| *at as i64).collect();
     let counts: Vec<i64> = groups.iter().map(|group| group.len() as i64).collect();
-    let list = |numbers: &[i64]| Typed::native(tensor1(numbers));
-    Ok(vec![Typed::new(x.ty, y)?, list(&indices)?, list(&inverse)?, list(&counts)?])
+    let list = |numbers: &[i64]| TypedTensor::native(tensor1(numbers));
+    Ok(vec![TypedTensor::new(x.ty, y)?, list(&indices)?, list(&inverse)?, list(&counts)?])
 }

@@ -3,11 +3,11 @@
 use tract_onnx::prelude::tract_ndarray::{Array, ArrayD, Ix2, Ix4, IxDyn, indices};
 use tract_onnx::prelude::*;
 
-use super::{Inputs, Site};
-use crate::interpreter::value::Typed;
+use super::{KernelInputs, KernelSite};
+use crate::interpreter::value::TypedTensor;
 
 /// `Col2Im`: the sum of all that columns say of a place.
-pub(super) fn col2im(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+pub(super) fn col2im(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
     let x = site.of_rank(inputs, 0, 3)?;
     let (image, block) = (site.numbers(inputs, 1)?, site.numbers(inputs, 2)?);
     let rank = image.len();
@@ -67,7 +67,7 @@ fn between(plane: &dyn Fn(i64, i64) -> f64, h: f64, w: f64) -> f64 {
 }
 
 /// `DeformConv`: a convolution whose taps are moved by offsets, and weighed by a mask.
-pub(super) fn deformed(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+pub(super) fn deformed(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
     let four = |place: usize| -> TractResult<Array<f64, Ix4>> {
         Ok(site.of_rank(inputs, place, 4)?.into_dimensionality()?)
     };
@@ -124,7 +124,7 @@ pub(super) fn deformed(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> 
 }
 
 /// `RoiAlign`: of each cell of each region the mean, or the greatest, of samples between the elements.
-pub(super) fn aligned(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+pub(super) fn aligned(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
     let x: Array<f64, Ix4> = site.of_rank(inputs, 0, 4)?.into_dimensionality()?;
     let regions: Array<f64, Ix2> = site.of_rank(inputs, 1, 2)?.into_dimensionality()?;
     let images = site.numbers(inputs, 2)?;

@@ -5,12 +5,15 @@ use std::collections::HashMap;
 use tract_onnx::prelude::tract_ndarray::{ArrayD, IxDyn};
 use tract_onnx::prelude::*;
 
-use super::{Inputs, Site};
+use super::{KernelInputs, KernelSite};
 use crate::cast::element_type::ElementType;
-use crate::interpreter::value::Typed;
+use crate::interpreter::value::TypedTensor;
 
 /// `TfIdfVectorizer`: how often each of the pool's sequences is there, with as many left out between its members.
-pub(super) fn frequencies(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+pub(super) fn frequencies(
+    site: &KernelSite,
+    inputs: &KernelInputs,
+) -> TractResult<Vec<TypedTensor>> {
     let x = site.input(inputs, 0)?;
     let (words, pool): (Vec<String>, Vec<String>) = match x.ty {
         ElementType::String => {
@@ -66,7 +69,7 @@ pub(super) fn frequencies(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed
             };
         }
     }
-    Ok(vec![Typed::native(ArrayD::from_shape_vec(IxDyn(&shape), counts)?.into_tensor())?])
+    Ok(vec![TypedTensor::native(ArrayD::from_shape_vec(IxDyn(&shape), counts)?.into_tensor())?])
 }
 
 /// Counts the terms of so many words, each so many steps behind the one before it at most.
@@ -93,7 +96,7 @@ fn count<'w>(
 type Terms<'p> = HashMap<Vec<&'p str>, (usize, usize)>;
 
 /// The pool's sequences, with their columns and places.
-fn terms<'p>(site: &Site, pool: &'p [String], indexes: &[i64]) -> TractResult<Terms<'p>> {
+fn terms<'p>(site: &KernelSite, pool: &'p [String], indexes: &[i64]) -> TractResult<Terms<'p>> {
     let starts = site.ints("ngram_counts").unwrap_or_default();
     let mut terms = HashMap::new();
     let mut place = 0;

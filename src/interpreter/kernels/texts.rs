@@ -6,12 +6,16 @@ use onnx_cast_graph::counted;
 use tract_onnx::prelude::tract_ndarray::{ArrayD, ArrayViewD, IxDyn, Zip};
 use tract_onnx::prelude::*;
 
-use super::{Inputs, Site};
+use super::{KernelInputs, KernelSite};
 use crate::cast::element_type::ElementType;
-use crate::interpreter::value::Typed;
+use crate::interpreter::value::TypedTensor;
 use crate::tensor::proto;
 
-fn texts<'i>(site: &Site, inputs: &'i Inputs, place: usize) -> TractResult<ArrayViewD<'i, String>> {
+fn texts<'i>(
+    site: &KernelSite,
+    inputs: &'i KernelInputs,
+    place: usize,
+) -> TractResult<ArrayViewD<'i, String>> {
     let typed = site.input(inputs, place)?;
     match typed.ty {
         ElementType::String => Ok(typed.tensor.to_plain_array_view::<String>()?),
@@ -19,12 +23,12 @@ fn texts<'i>(site: &Site, inputs: &'i Inputs, place: usize) -> TractResult<Array
     }
 }
 
-fn made(texts: ArrayD<String>) -> TractResult<Typed> {
-    Typed::new(ElementType::String, texts.into_tensor())
+fn made(texts: ArrayD<String>) -> TractResult<TypedTensor> {
+    TypedTensor::new(ElementType::String, texts.into_tensor())
 }
 
 /// `StringConcat`: each with each, broadcast.
-pub(super) fn concat(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+pub(super) fn concat(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
     let (x, y) = (texts(site, inputs, 0)?, texts(site, inputs, 1)?);
     let rank = x.ndim().max(y.ndim());
     let size = |array: &ArrayViewD<String>, axis: usize| {
@@ -44,7 +48,7 @@ pub(super) fn concat(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
 }
 
 /// `StringNormalizer`: without stop words, in one case.
-pub(super) fn normalize(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+pub(super) fn normalize(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
     let x = texts(site, inputs, 0)?;
     let rank = x.ndim();
     if !(rank == 1 || rank == 2 && x.shape().first() == Some(&1)) {
@@ -73,7 +77,7 @@ pub(super) fn normalize(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>>
 }
 
 /// `StringSplit`: at a delimiter, or at any white space.
-pub(super) fn split(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+pub(super) fn split(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
     let x = texts(site, inputs, 0)?;
     let delimiter = site.word("delimiter");
     let most = site
@@ -95,7 +99,7 @@ pub(super) fn split(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
     });
     let pieces = ArrayD::from_shape_vec(IxDyn(&shape), all.collect())?;
     let counts = ArrayD::from_shape_vec(x.raw_dim(), counts)?;
-    Ok(vec![made(pieces)?, Typed::native(counts.into_tensor())?])
+    Ok(vec![made(pieces)?, TypedTensor::native(counts.into_tensor())?])
 }
 
 /// What stands between white space; behind the last split all that is left.
@@ -124,7 +128,7 @@ enum Key {
     Integer(i64),
 }
 
-fn keys(site: &Site, tensor: &Tensor) -> TractResult<Vec<Key>> {
+fn keys(site: &KernelSite, tensor: &Tensor) -> TractResult<Vec<Key>> {
     let float = |x: &f64| match *x {
         x if x.is_nan() => Key::Number(f64::NAN.to_bits()),
         x => Key::Number((x + 0.0).to_bits()),
@@ -152,7 +156,7 @@ fn keys(site: &Site, tensor: &Tensor) -> TractResult<Vec<Key>> {
 }
 
 /// `LabelEncoder`: each key's value, or the default.
-pub(super) fn labels(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+pub(super) fn labels(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
     let x = site.input(inputs, 0)?;
     let (Some(from), Some(to)) = (held(site, "keys")?, held(site, "values")?) else {
         return site.refuse("lacks attributes for its keys or its values");
@@ -185,31 +189,31 @@ pub(super) fn labels(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
         values => Tensor::stack_tensors(0, values)?,
     };
     y.set_shape(x.tensor.shape())?;
-    Ok(vec![Typed::new(to.ty, y)?])
+    Ok(vec![TypedTensor::new(to.ty, y)?])
 }
 
 /// The keys or the values that a node's attributes hold, in whichever form.
-fn held(site: &Site, kind: &str) -> TractResult<Option<Typed>> {
+fn held(site: &KernelSite, kind: &str) -> TractResult<Option<TypedTensor>> {
     for name in ["tensor", "strings", "int64s", "floats"] {
         let Some(list) = site.attribute(&format!("{kind}_{name}")) else { continue };
         let text = |text: &Vec<u8>| String::from_utf8_lossy(text).into_owned();
         return Ok(Some(match (&list.t, name) {
             (Some(tensor), _) => {
                 let (ty, tensor) = proto::read(tensor, None)?;
-                Typed::new(ty, tensor)?
+                TypedTensor::new(ty, tensor)?
             }
             (_, "strings") => {
-                Typed::native(tensor1(&list.strings.iter().map(text).collect::<Vec<_>>()))?
+                TypedTensor::native(tensor1(&list.strings.iter().map(text).collect::<Vec<_>>()))?
             }
-            (_, "int64s") => Typed::native(tensor1(&list.ints))?,
-            _ => Typed::native(tensor1(&list.floats))?,
+            (_, "int64s") => TypedTensor::native(tensor1(&list.ints))?,
+            _ => TypedTensor::native(tensor1(&list.floats))?,
         }));
     }
     Ok(None)
 }
 
 /// What a key becomes that the node does not hold.
-fn otherwise(site: &Site, ty: ElementType) -> TractResult<Tensor> {
+fn otherwise(site: &KernelSite, ty: ElementType) -> TractResult<Tensor> {
     if let Some(tensor) = site.attribute("default_tensor").and_then(|held| held.t) {
         return Ok(proto::read(&tensor, None)?.1);
     }

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use tract_onnx::prelude::tract_ndarray::{Array2, ArrayView1, Axis};
 use tract_onnx::prelude::*;
 
-use super::{Inputs, Site};
-use crate::interpreter::value::Typed;
+use super::{KernelInputs, KernelSite};
+use crate::interpreter::value::TypedTensor;
 use crate::tensor::proto;
 
 /// What a node asks of its feature, by number.
@@ -20,7 +20,7 @@ enum Branch {
     Leaf(usize),
 }
 
-struct Node {
+struct TreeNode {
     feature: usize,
     mode: usize,
     split: f64,
@@ -30,7 +30,7 @@ struct Node {
     branches: [Branch; 2],
 }
 
-impl Node {
+impl TreeNode {
     fn next(&self, x: f64) -> Branch {
         let holds = match self.mode {
             0 => x <= self.split,
@@ -51,7 +51,7 @@ fn bits(x: f64) -> u64 {
 }
 
 struct Ensemble {
-    nodes: Vec<Node>,
+    nodes: Vec<TreeNode>,
     roots: Vec<usize>,
     /// A target and a weight each.
     leaves: Vec<(usize, f64)>,
@@ -59,7 +59,7 @@ struct Ensemble {
 }
 
 /// `TreeEnsemble`: of each row and target what the leaves come to that the row gets to.
-pub(super) fn ensemble(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+pub(super) fn ensemble(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
     let ensemble = Ensemble::of(site)?;
     if site.int("post_transform") != 0 {
         return site.refuse("has a `post_transform` other than 0 (NONE)");
@@ -94,7 +94,7 @@ pub(super) fn ensemble(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> 
 }
 
 /// A tensor that an attribute holds, as DOUBLE.
-fn held(site: &Site, name: &str) -> TractResult<Vec<f64>> {
+fn held(site: &KernelSite, name: &str) -> TractResult<Vec<f64>> {
     let Some(tensor) = site.attribute(name).and_then(|held| held.t) else { return Ok(vec![]) };
     let (ty, tensor) = proto::read(&tensor, None)?;
     if ty.is_exotic() {
@@ -105,7 +105,7 @@ fn held(site: &Site, name: &str) -> TractResult<Vec<f64>> {
 }
 
 impl Ensemble {
-    fn of(site: &Site) -> TractResult<Ensemble> {
+    fn of(site: &KernelSite) -> TractResult<Ensemble> {
         let list = |name: &str| site.ints(name).unwrap_or_default();
         let modes = held(site, "nodes_modes")?;
         let splits = held(site, "nodes_splits")?;
@@ -148,7 +148,8 @@ impl Ensemble {
             };
             let members = if mode == MEMBER { members.next(site)? } else { HashSet::new() };
             let (split, nan_is_true) = (splits[place], nan[place] != 0);
-            nodes.push(Node { feature, mode, split, members, nan_is_true, branches: [yes, no] });
+            let branches = [yes, no];
+            nodes.push(TreeNode { feature, mode, split, members, nan_is_true, branches });
         }
         members.end(site)?;
         let leaves = targets.iter().map(|target| usize::try_from(*target).ok());
@@ -167,7 +168,12 @@ impl Ensemble {
     }
 
     /// The leaf that a row gets to.
-    fn leaf(&self, site: &Site, root: usize, row: ArrayView1<f64>) -> TractResult<(usize, f64)> {
+    fn leaf(
+        &self,
+        site: &KernelSite,
+        root: usize,
+        row: ArrayView1<f64>,
+    ) -> TractResult<(usize, f64)> {
         let mut at = Branch::Node(root);
         for _ in 0..=self.nodes.len() {
             let node = match at {
@@ -196,7 +202,7 @@ struct Members {
 }
 
 impl Members {
-    fn of(site: &Site) -> TractResult<Members> {
+    fn of(site: &KernelSite) -> TractResult<Members> {
         let mut all = held(site, "membership_values")?;
         if all.last().is_some_and(|last| !last.is_nan()) {
             all.push(f64::NAN);
@@ -208,14 +214,14 @@ impl Members {
         Ok(Members { sets: sets.into_iter() })
     }
 
-    fn next(&mut self, site: &Site) -> TractResult<HashSet<u64>> {
+    fn next(&mut self, site: &KernelSite) -> TractResult<HashSet<u64>> {
         match self.sets.next() {
             Some(set) => Ok(set),
             None => site.refuse("has fewer sets of members than nodes that ask for one"),
         }
     }
 
-    fn end(mut self, site: &Site) -> TractResult<()> {
+    fn end(mut self, site: &KernelSite) -> TractResult<()> {
         match self.sets.next() {
             Some(_) => site.refuse("has more sets of members than nodes that ask for one"),
             None => Ok(()),

@@ -3,9 +3,9 @@
 use tract_onnx::prelude::tract_ndarray::{Array2, ArrayD, ArrayView1, Axis};
 use tract_onnx::prelude::*;
 
-use super::{Inputs, Site};
+use super::{KernelInputs, KernelSite};
 use crate::cast::element_type::ElementType;
-use crate::interpreter::value::Typed;
+use crate::interpreter::value::TypedTensor;
 
 /// Support vectors, a row each, and how alike another one is.
 struct Machine {
@@ -17,7 +17,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn of(site: &Site, count: usize) -> TractResult<Machine> {
+    fn of(site: &KernelSite, count: usize) -> TractResult<Machine> {
         let numbers = floats(site, "support_vectors");
         let width = numbers.len().checked_div(count).unwrap_or(0);
         let Ok(vectors) = Array2::from_shape_vec((count, width), numbers) else {
@@ -53,13 +53,13 @@ impl Machine {
     }
 }
 
-fn floats(site: &Site, name: &str) -> Vec<f64> {
+fn floats(site: &KernelSite, name: &str) -> Vec<f64> {
     let given = site.attribute(name).map(|given| given.floats).unwrap_or_default();
     given.into_iter().map(f64::from).collect()
 }
 
 /// The rows of the input, of which each has as many numbers as `width`.
-fn rows(site: &Site, inputs: &Inputs, width: usize) -> TractResult<Array2<f64>> {
+fn rows(site: &KernelSite, inputs: &KernelInputs, width: usize) -> TractResult<Array2<f64>> {
     let rows: Array2<f64> = site.of_rank(inputs, 0, 2)?.into_dimensionality()?;
     if rows.ncols() != width {
         let found = rows.ncols();
@@ -72,13 +72,13 @@ fn sum(coefficients: &[f64], kernels: &[f64]) -> f64 {
     coefficients.iter().zip(kernels).map(|(weight, kernel)| weight * kernel).sum()
 }
 
-fn made(scores: Vec<f64>, shape: [usize; 2]) -> TractResult<Typed> {
+fn made(scores: Vec<f64>, shape: [usize; 2]) -> TractResult<TypedTensor> {
     let scores = ArrayD::from_shape_vec(shape.to_vec(), scores)?.into_tensor();
-    Typed::new(ElementType::Float, scores.cast_to::<f32>()?.into_owned())
+    TypedTensor::new(ElementType::Float, scores.cast_to::<f32>()?.into_owned())
 }
 
 /// `SVMRegressor`: a sum over the vectors, or, without any, over the features.
-pub(super) fn regressor(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+pub(super) fn regressor(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
     if site.word("post_transform") != "NONE" {
         return site.refuse("has a `post_transform` other than NONE");
     }
@@ -126,7 +126,10 @@ struct Pairs {
 }
 
 /// `SVMClassifier`: the class that wins most of its pairs, and the scores of the pairs or the probabilities of the classes.
-pub(super) fn classifier(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+pub(super) fn classifier(
+    site: &KernelSite,
+    inputs: &KernelInputs,
+) -> TractResult<Vec<TypedTensor>> {
     let pairs = Pairs::of(site)?;
     let rows = rows(site, inputs, pairs.machine.vectors.ncols())?;
     let (mut winners, mut scores) = (vec![], vec![]);
@@ -139,20 +142,20 @@ pub(super) fn classifier(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>
     Ok(vec![labels(site, &winners)?, made(scores, [winners.len(), columns])?])
 }
 
-fn labels(site: &Site, winners: &[usize]) -> TractResult<Typed> {
+fn labels(site: &KernelSite, winners: &[usize]) -> TractResult<TypedTensor> {
     if let Some(numbers) = site.ints("classlabels_ints") {
         let picked = winners.iter().filter_map(|winner| numbers.get(*winner).copied());
-        return Typed::native(tensor1(&picked.collect::<Vec<i64>>()));
+        return TypedTensor::native(tensor1(&picked.collect::<Vec<i64>>()));
     }
     let texts = site.attribute("classlabels_strings").map(|given| given.strings);
     let texts = texts.unwrap_or_default();
     let text =
         |winner: &usize| texts.get(*winner).map(|text| String::from_utf8_lossy(text).into_owned());
-    Typed::native(tensor1(&winners.iter().filter_map(text).collect::<Vec<String>>()))
+    TypedTensor::native(tensor1(&winners.iter().filter_map(text).collect::<Vec<String>>()))
 }
 
 impl Pairs {
-    fn of(site: &Site) -> TractResult<Pairs> {
+    fn of(site: &KernelSite) -> TractResult<Pairs> {
         let sizes = site.ints("vectors_per_class").unwrap_or_default();
         if sizes.is_empty() {
             return site
@@ -199,7 +202,7 @@ impl Pairs {
     }
 
     /// Refuses what onnx's evaluator and ONNX Runtime do not agree about.
-    fn check(self, site: &Site) -> TractResult<Pairs> {
+    fn check(self, site: &KernelSite) -> TractResult<Pairs> {
         let is_bare = self.labels == 2 && self.slopes.is_empty();
         let is_known = match &*self.transform {
             "NONE" | "LOGISTIC" => true,

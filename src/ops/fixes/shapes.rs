@@ -18,7 +18,7 @@ use crate::onnx::node::from_front;
 use crate::ops::fixes::arithmetic::extremum::Extremum;
 use crate::ops::fixes::arithmetic::product;
 use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
-use crate::ops::host::hook::{Instead, Site, Wired, Wires};
+use crate::ops::host::hook::{HookSite, Instead, Wired, Wires};
 
 /// Whether it is known that a value has no elements.
 pub(crate) fn is_empty(fact: &TypedFact) -> bool {
@@ -26,7 +26,7 @@ pub(crate) fn is_empty(fact: &TypedFact) -> bool {
 }
 
 /// Wires a product of matrices, which two vectors are made.
-pub(crate) fn matmul(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn matmul(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [a, b] = inputs else { return product::matmul(site, model, inputs) };
     if let Some(shape) = of_no_terms(model.outlet_fact(*a)?, model.outlet_fact(*b)?) {
         let ty = model.outlet_fact(*a)?.datum_type;
@@ -68,7 +68,7 @@ fn of_no_terms(a: &TypedFact, b: &TypedFact) -> Option<TVec<TDim>> {
 }
 
 /// Wires the mean of no elements for each channel, or the greatest, NaN if there is one.
-pub(crate) fn global_pool(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn global_pool(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [input] = inputs else { return Ok(None) };
     let fact = model.outlet_fact(*input)?;
     let (ty, mut shape) = (fact.datum_type, fact.shape.to_tvec());
@@ -86,7 +86,7 @@ pub(crate) fn global_pool(site: &Site, model: &mut TypedModel, inputs: &[OutletI
 }
 
 /// Wires the mean of floats of different ranks.
-pub(crate) fn mean(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn mean(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let facts = inputs.iter().map(|input| model.outlet_fact(*input));
     let facts = facts.collect::<TractResult<Vec<_>>>()?;
     let (Some(first), false) = (facts.first(), facts.is_empty()) else { return Ok(None) };
@@ -110,7 +110,11 @@ pub(crate) fn mean(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> 
 }
 
 /// Wires (Σ |x|^p)^(1/p) of all but the first two axes.
-pub(crate) fn global_lp_pool(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn global_lp_pool(
+    site: &HookSite,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> Instead {
     let [input] = inputs else { return Ok(None) };
     let fact = model.outlet_fact(*input)?;
     let (ty, axes): (_, TVec<usize>) = (fact.datum_type, (2..fact.rank()).collect());
@@ -142,7 +146,11 @@ pub(crate) fn global_lp_pool(site: &Site, model: &mut TypedModel, inputs: &[Outl
 }
 
 /// Wires the order of columns, rows and depth.
-pub(crate) fn space_to_depth(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn space_to_depth(
+    site: &HookSite,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> Instead {
     let [input] = inputs else { return Ok(None) };
     match site.proto.get_attr_opt::<&str>("mode")?.unwrap_or("DCR") {
         "CRD" => {}
@@ -175,7 +183,7 @@ pub(crate) fn space_to_depth(site: &Site, model: &mut TypedModel, inputs: &[Outl
 
 /// Wires what has no elements beside the axis: tract leaves out parts without elements, and with them
 /// their sizes along it.
-pub(crate) fn concat(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn concat(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let facts = inputs.iter().map(|input| model.outlet_fact(*input));
     let facts = facts.collect::<TractResult<Vec<_>>>()?;
     let Some(first) = facts.first() else { return Ok(None) };
@@ -200,7 +208,7 @@ pub(crate) fn zeros(model: &mut TypedModel, name: &str, ty: DatumType, shape: TV
 }
 
 /// Wires what has no elements in two axes, whose sizes tract takes for other ones.
-pub(crate) fn flatten(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn flatten(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [input] = inputs else { return Ok(None) };
     let fact = model.outlet_fact(*input)?;
     let (ty, shape) = (fact.datum_type, fact.shape.to_tvec());
@@ -218,7 +226,7 @@ pub(crate) fn flatten(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) 
 }
 
 /// Leaves what has no elements as it is, where that is the only output.
-pub(crate) fn of_nothing(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn of_nothing(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some(input) = inputs.first() else { return Ok(None) };
     if site.proto.output.iter().skip(1).any(|output| !output.is_empty()) {
         return Ok(None);
@@ -227,7 +235,7 @@ pub(crate) fn of_nothing(site: &Site, model: &mut TypedModel, inputs: &[OutletId
 }
 
 /// Wires what a reduction of floats is of no elements, where it is known that there are none.
-pub(crate) fn of_none(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn of_none(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some(data) = inputs.first() else { return Ok(None) };
     let fact = model.outlet_fact(*data)?;
     let (ty, mut shape) = (fact.datum_type, fact.shape.to_tvec());

@@ -24,17 +24,17 @@ pub(crate) fn unplanned(node: &str, op: &str, problem: &str) -> Error {
 }
 
 /// Puts our operator into a typed model.
-pub(crate) type Wire = fn(&Site, &mut TypedModel, &[OutletId]) -> Instead;
+pub(crate) type Wire = fn(&HookSite, &mut TypedModel, &[OutletId]) -> Instead;
 
 /// Changes what tract's operator has put into a typed model.
-pub(crate) type After = fn(&Site, &mut TypedModel, Wires) -> Wired;
+pub(crate) type After = fn(&HookSite, &mut TypedModel, Wires) -> Wired;
 
 /// What of ours a node has beside tract's operator.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Hook {
     Instead(Wire),
     /// Looks at the inputs first, where tract would panic.
-    Checked(Check, Wire),
+    Checked(InputCheck, Wire),
     After(After),
     /// Nothing but what every operator with a hook has: products and convolutions are kept apart from what tract's optimiser
     /// would get wrong about them.
@@ -51,7 +51,7 @@ impl Hook {
 }
 
 /// Fails where what is known of the inputs contradicts the node.
-pub(crate) type Check = fn(&Site, &[&InferenceFact]) -> TractResult<()>;
+pub(crate) type InputCheck = fn(&HookSite, &[&InferenceFact]) -> TractResult<()>;
 
 /// The outputs of an operator in a typed model.
 pub(crate) type Wires = TVec<OutletId>;
@@ -70,7 +70,7 @@ pub(crate) type Mapped = TractResult<AxesMapping>;
 
 /// A node whose operator has one of ours beside tract's.
 #[derive(Debug, Clone)]
-pub(crate) struct Site {
+pub(crate) struct HookSite {
     /// The node's name in the typed model, which those of its parts begin with.
     pub(crate) name: String,
     /// The node in the file.
@@ -83,7 +83,7 @@ pub(crate) struct Site {
     pub(super) stock: Box<dyn InferenceOp>,
 }
 
-impl Site {
+impl HookSite {
     /// The node's name, for messages.
     pub(crate) fn node(&self) -> Label {
         node_name(&self.proto).into()
@@ -120,8 +120,8 @@ impl Site {
     }
 
     /// The same node under another name.
-    pub(crate) fn named(&self, name: String) -> Site {
-        Site { name, ..self.clone() }
+    pub(crate) fn named(&self, name: String) -> HookSite {
+        HookSite { name, ..self.clone() }
     }
 
     /// The name of a part.

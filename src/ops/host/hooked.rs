@@ -11,13 +11,13 @@ use crate::ops::fixes::products::keep_apart;
 use crate::ops::fixes::products::open::agree_on_sizes;
 use crate::ops::host::around::{Around, FactRefs, Inferred, Wrapped, around};
 use crate::ops::host::at_opset::imported;
-use crate::ops::host::hook::{Hook, Site, Wired, mapped};
+use crate::ops::host::hook::{Hook, HookSite, Wired, mapped};
 use crate::ops::host::stock::{Built, stock};
 
 /// tract's operator and ours, of which the types decide.
 #[derive(Debug, Clone)]
 struct Hooked {
-    site: Site,
+    site: HookSite,
     hook: Hook,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn hooked(
 ) -> Box<dyn InferenceOp> {
     let opset = context.onnx_operator_set_version;
     let imported = imported(node, opset);
-    let site = Site { name: node_name(node), proto: node.clone(), opset, imported, stock };
+    let site = HookSite { name: node_name(node), proto: node.clone(), opset, imported, stock };
     Box::new(Wrapped(Hooked { site, hook }))
 }
 
@@ -92,7 +92,7 @@ impl Around for Hooked {
         mapping: &HashMap<OutletId, OutletId>,
     ) -> Wired {
         let inputs = mapped(node.inputs.iter(), mapping)?;
-        let site = Site { name: node.name.clone(), ..self.site.clone() };
+        let site = HookSite { name: node.name.clone(), ..self.site.clone() };
         let first = target.nodes.len();
         let ours = match self.hook.wire() {
             Some(wire) => wire(&site, target, &inputs)?,

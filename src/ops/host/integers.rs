@@ -6,7 +6,7 @@ use tract_onnx::tract_core::ndarray::{ArrayD, ArrayViewD, IxDyn, Zip};
 use crate::error::Error;
 
 /// Elements as 128-bit integers: exact, and wide enough for the product of two.
-pub(crate) type Wide = ArrayD<i128>;
+pub(crate) type WideIntegers = ArrayD<i128>;
 
 /// Whether an integer operator of ours computes on a type: tract's integers, without quantization.
 pub(crate) fn is_integer(ty: DatumType) -> bool {
@@ -15,7 +15,7 @@ pub(crate) fn is_integer(ty: DatumType) -> bool {
 
 /// The elements of a tensor of integers, of BOOL, or of dimensions, whose symbols have the values in `context`.
 /// Fails on other types, and with tract's `TooEarly` where a symbol has no value yet.
-pub(crate) fn read(tensor: &Tensor, symbols: &SymbolValues) -> TractResult<Wide> {
+pub(crate) fn read(tensor: &Tensor, symbols: &SymbolValues) -> TractResult<WideIntegers> {
     let view = tensor.try_as_plain_ram()?;
     macro_rules! elements {
         ($($name:ident $ty:ty),*) => {
@@ -48,7 +48,7 @@ pub(crate) fn eval_of_numbers(
 
 /// Integers as a tensor of a type, of each the bits that the type has. As dimensions they are those of INT64.
 #[allow(clippy::cast_possible_truncation, reason = "integers wrap around")]
-pub(crate) fn write(numbers: &Wide, ty: DatumType) -> TractResult<Tensor> {
+pub(crate) fn write(numbers: &WideIntegers, ty: DatumType) -> TractResult<Tensor> {
     macro_rules! tensor {
         ($($name:ident $ty:ty),*) => {
             match ty {

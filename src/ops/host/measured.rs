@@ -9,7 +9,7 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
-use crate::onnx::lowered::{Form, Lowered, MEASURED};
+use crate::onnx::lowered::{Lowered, MEASURED, OperatorForm};
 use crate::onnx::node::int;
 use crate::ops::host::checked;
 use crate::ops::host::element_wise::{rules, typed_op};
@@ -27,7 +27,8 @@ fn build(context: &ParsingContext, node: &NodeProto) -> Built {
 
 fn build_measured(_: &ParsingContext, node: &NodeProto) -> Built {
     let op = Measured {
-        counts: Lowered::read(node)?.is_some_and(|own| own.form == Form::Measured { counts: true }),
+        counts: Lowered::read(node)?
+            .is_some_and(|own| own.form == OperatorForm::Measured { counts: true }),
         start: int(node, "start").unwrap_or(0),
         end: int(node, "end"),
     };

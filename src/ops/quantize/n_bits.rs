@@ -85,8 +85,8 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
             Err(refuse("attribute `transB` is 0: its weights are K rows, not N".into()))?;
         }
         match int(node, "quant_type") {
-            Some(0) => Codes::Table(&FP4),
-            Some(1) => Codes::Table(&NF4),
+            Some(0) => CodeMeaning::Table(&FP4),
+            Some(1) => CodeMeaning::Table(&NF4),
             other => {
                 let got = other.map_or("missing".into(), |got| format!("{got}"));
                 Err(refuse(format!("attribute `quant_type` is {got}, not 0 (FP4) or 1 (NF4)")))?
@@ -95,7 +95,7 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     } else {
         match int(node, "bits").unwrap_or(4) {
             bits @ (2 | 4 | 8) if block.is_multiple_of(8 / bits as usize) => {
-                Codes::Bits(bits as usize)
+                CodeMeaning::Bits(bits as usize)
             }
             bits => Err(refuse(format!(
                 "attributes `bits` {bits} and `block_size` {block} do not go together"
@@ -116,7 +116,7 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
 
 /// What codes mean.
 #[derive(Debug, Clone, Copy)]
-enum Codes {
+enum CodeMeaning {
     /// Unsigned integers of so many bits, the first in the low bits of its byte.
     Bits(usize),
     /// Places in a table, the first in the high bits of its byte; blocks go on from row to row.
@@ -131,7 +131,7 @@ struct NBits {
     k: usize,
     n: usize,
     block: usize,
-    codes: Codes,
+    codes: CodeMeaning,
     /// The places of optional inputs.
     zero_points: Option<usize>,
     order: Option<usize>,
@@ -140,7 +140,7 @@ struct NBits {
 }
 
 /// Constants of the model, read.
-struct Constants {
+struct NBitsConstants {
     codes: Arc<Tensor>,
     scales: Vec<f32>,
     /// For each scale.
@@ -152,8 +152,8 @@ struct Constants {
 impl NBits {
     fn refuse(&self, problem: impl Into<String>) -> Error {
         let op = match self.codes {
-            Codes::Bits(_) => N_BITS,
-            Codes::Table(_) => BNB4,
+            CodeMeaning::Bits(_) => N_BITS,
+            CodeMeaning::Table(_) => BNB4,
         };
         Error::of_node(&self.name, op, format!("{} (opset {})", problem.into(), self.opset))
     }
@@ -188,7 +188,7 @@ impl NBits {
         Ok(rows.flat_map(|row| (0..blocks).map(move |block| zero(row, block))).collect())
     }
 
-    fn constants(&self, model: &TypedModel, inputs: &[OutletId]) -> TractResult<Constants> {
+    fn constants(&self, model: &TypedModel, inputs: &[OutletId]) -> TractResult<NBitsConstants> {
         let constant = |index: usize, what: &str| -> TractResult<Arc<Tensor>> {
             let outlet = inputs.get(index).ok_or_else(|| self.refuse(format!("lacks {what}")))?;
             let constant = model.outlet_fact(*outlet)?.konst.clone();
@@ -200,23 +200,23 @@ impl NBits {
         ensure!(is_bytes, self.refuse("has weights that are not UINT8"));
         let (blocks, all) = (self.blocks(), self.n.checked_mul(self.k));
         let (bytes, count) = match self.codes {
-            Codes::Bits(bits) => {
+            CodeMeaning::Bits(bits) => {
                 let count = self.n.checked_mul(blocks);
                 (count.and_then(|count| count.checked_mul(self.block / (8 / bits))), count)
             }
-            Codes::Table(_) => {
+            CodeMeaning::Table(_) => {
                 (all.map(|all| all.div_ceil(2)), all.map(|all| all.div_ceil(self.block)))
             }
         };
         self.check(&codes, "weights", bytes)?;
         self.check(&scales, "scales", count)?;
         let zeros = match (self.codes, self.zero_points) {
-            (Codes::Bits(bits), Some(place)) => {
+            (CodeMeaning::Bits(bits), Some(place)) => {
                 let tensor = constant(place, "zero points")?;
                 self.zeros(&tensor, bits, count)?
             }
-            (Codes::Bits(bits), None) => vec![(1 << (bits - 1)) as f32; scales.len()],
-            (Codes::Table(_), _) => vec![],
+            (CodeMeaning::Bits(bits), None) => vec![(1 << (bits - 1)) as f32; scales.len()],
+            (CodeMeaning::Table(_), _) => vec![],
         };
         let order = match self.order {
             Some(place) => {
@@ -225,7 +225,7 @@ impl NBits {
             }
             None => None,
         };
-        Ok(Constants { codes, scales: floats(&scales)?, zeros, order })
+        Ok(NBitsConstants { codes, scales: floats(&scales)?, zeros, order })
     }
 
     /// The block of each column.
@@ -241,14 +241,14 @@ impl NBits {
     }
 
     /// The weights in FLOAT, N rows of K.
-    fn floats(&self, constants: &Constants) -> TractResult<Tensor> {
-        let Constants { codes, scales, zeros, order } = constants;
+    fn floats(&self, constants: &NBitsConstants) -> TractResult<Tensor> {
+        let NBitsConstants { codes, scales, zeros, order } = constants;
         let (codes, blocks) = (codes.try_as_plain_ram()?, self.blocks());
         let codes = codes.as_slice::<u8>()?;
         let mut weights = Vec::with_capacity(self.n * self.k);
         for row in 0..self.n {
             match (self.codes, order) {
-                (Codes::Bits(bits), None) => {
+                (CodeMeaning::Bits(bits), None) => {
                     for block in 0..blocks {
                         let (first, place) = (block * self.block, row * blocks + block);
                         let (zero, scale) = (zeros[place], scales[place]);
@@ -258,14 +258,14 @@ impl NBits {
                         }));
                     }
                 }
-                (Codes::Bits(bits), Some(order)) => {
+                (CodeMeaning::Bits(bits), Some(order)) => {
                     for (column, block) in order.iter().enumerate() {
                         let code = low_first(codes, bits, row * blocks * self.block + column);
                         let block = row * blocks + block;
                         weights.push((f32::from(code) - zeros[block]) * scales[block]);
                     }
                 }
-                (Codes::Table(table), _) => {
+                (CodeMeaning::Table(table), _) => {
                     for place in row * self.k..(row + 1) * self.k {
                         // The first is in the high bits.
                         let code = low_first(codes, 4, place ^ 1);
@@ -283,9 +283,11 @@ impl NBits {
         prefix: &str,
         model: &mut TypedModel,
         x: OutletId,
-        constants: &Constants,
+        constants: &NBitsConstants,
     ) -> TractResult<Option<OutletId>> {
-        let (Codes::Bits(bits), None) = (self.codes, &constants.order) else { return Ok(None) };
+        let (CodeMeaning::Bits(bits), None) = (self.codes, &constants.order) else {
+            return Ok(None);
+        };
         let weights = constants.codes.try_as_plain_ram()?;
         let Some(small) = small_weights::packed(
             self.small,
@@ -351,8 +353,8 @@ fn leading_axes(rank: usize) -> String {
 impl Expansion for NBits {
     fn name(&self) -> StaticName {
         match self.codes {
-            Codes::Bits(_) => N_BITS.into(),
-            Codes::Table(_) => BNB4.into(),
+            CodeMeaning::Bits(_) => N_BITS.into(),
+            CodeMeaning::Table(_) => BNB4.into(),
         }
     }
 
@@ -385,11 +387,11 @@ impl NBits {
         prefix: &str,
         model: &mut TypedModel,
         codes: OutletId,
-        constants: Constants,
+        constants: NBitsConstants,
     ) -> TractResult<OutletId> {
         let is_code = |zero: &f32| f32::from(*zero as u8).to_bits() == zero.to_bits();
         let name = format!("{prefix}.weights");
-        let (Codes::Bits(bits), None, true, true) = (
+        let (CodeMeaning::Bits(bits), None, true, true) = (
             self.codes,
             &constants.order,
             self.n * self.k >= weights::FROM,

@@ -25,12 +25,12 @@ pub(crate) struct OnnxQuantizer {
     /// Which constants a product takes as they are; no part of what the op computes.
     pub(super) small: SmallWeights,
     /// What has been read of scales and zero points that are constants of the model.
-    pub(super) constants: Option<Arc<Constants>>,
+    pub(super) constants: Option<Arc<QuantizerConstants>>,
 }
 
 /// Scales and zero points of a model, and what was read of them.
 #[derive(Debug)]
-pub(super) struct Constants {
+pub(super) struct QuantizerConstants {
     scale: Arc<Tensor>,
     zero_point: Option<Arc<Tensor>>,
     prepared: Prepared,
@@ -164,10 +164,10 @@ impl OnnxQuantizer {
         &self,
         scale: &Arc<Tensor>,
         zero_point: Option<&Arc<Tensor>>,
-    ) -> TractResult<Constants> {
+    ) -> TractResult<QuantizerConstants> {
         let prepared = self.quantization.prepare(scale, zero_point.map(|tensor| &**tensor));
         let prepared = prepared.map_err(|problem| self.error(format!("{problem:#}")))?;
-        Ok(Constants { scale: scale.clone(), zero_point: zero_point.cloned(), prepared })
+        Ok(QuantizerConstants { scale: scale.clone(), zero_point: zero_point.cloned(), prepared })
     }
 
     /// Makes y of x.

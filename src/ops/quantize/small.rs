@@ -11,7 +11,7 @@ use crate::cast::element_type::{ElementType, Family};
 use crate::cast::quantize::layout::{self, ScaleLayout};
 use crate::cast::rules::Rules;
 use crate::ops::host::hook::Patch;
-use crate::ops::quantize::small_weights::{self, Packed, SmallWeights};
+use crate::ops::quantize::small_weights::{self, PackedWeights, SmallWeights};
 use crate::ops::weights::{self, unpack::Unpack};
 use crate::tensor::conversion::Conversion;
 
@@ -231,7 +231,7 @@ fn pack(
     x: &Tensor,
     scale: &Tensor,
     order: [usize; 2],
-) -> TractResult<Option<Packed>> {
+) -> TractResult<Option<PackedWeights>> {
     let types = op.quantizer();
     let size = order.map(|axis| x.shape()[axis]);
     let scales = Conversion::new(types.scale(), ElementType::Float, Rules::default()).run(scale)?;

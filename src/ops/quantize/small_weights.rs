@@ -36,7 +36,7 @@ impl SmallWeights {
 }
 
 /// Weights (code − base) · scale.
-pub(crate) struct Packed {
+pub(crate) struct PackedWeights {
     /// Of shape 1 × N × K.
     pub(crate) constant: Const,
     /// That of all codes.
@@ -54,7 +54,7 @@ pub(crate) fn packed(
     scales: &[f32],
     [n, k]: [usize; 2],
     block: usize,
-) -> TractResult<Option<Packed>> {
+) -> TractResult<Option<PackedWeights>> {
     if !block.is_multiple_of(BLOCK) || !k.is_multiple_of(block) {
         return Ok(None);
     }
@@ -86,5 +86,5 @@ pub(crate) fn packed(
     let storage = BlockQuantStorage::new(format, n, k, Arc::new(bytes))?;
     let tensor = storage.into_tensor_with_shape(f32::datum_type(), &[1, n, k]);
     let constant = Const::new_with_exotic_fact(Arc::new(tensor), fact)?;
-    Ok(Some(Packed { constant, base, scales: rounded }))
+    Ok(Some(PackedWeights { constant, base, scales: rounded }))
 }

@@ -10,7 +10,7 @@ use super::op::OnnxQuantizer;
 use crate::cast::element_type::ElementType;
 use crate::cast::quantize::operator::Quantizer;
 use crate::ops::cast::op::OnnxCast;
-use crate::ops::fixes::functions::Function;
+use crate::ops::fixes::functions::ElementFunction;
 use crate::ops::host::element_wise::{element_wise, typed_op};
 use crate::ops::host::hook::Patch;
 use crate::ops::host::label::Label;
@@ -84,8 +84,9 @@ fn up_to_quantizer<'m>(
             let is_its_x = next.inputs.first() == Some(&last.id.into());
             return Ok(is_its_x.then_some((chain, next)));
         }
-        let is_of_each =
-            next.op_is::<ElementWiseOp>() || next.op_is::<OnnxCast>() || next.op_is::<Function>();
+        let is_of_each = next.op_is::<ElementWiseOp>()
+            || next.op_is::<OnnxCast>()
+            || next.op_is::<ElementFunction>();
         if !is_of_each {
             return Ok(None);
         }

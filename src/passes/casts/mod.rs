@@ -8,7 +8,7 @@ use onnx_cast_graph::{Graph, Table};
 use tract_onnx::prelude::TractResult;
 
 use super::context::Context;
-use crate::onnx::lowered::Form;
+use crate::onnx::lowered::OperatorForm;
 use crate::passes::facts::meaning::Meaning;
 use node::CastNode;
 
@@ -40,7 +40,7 @@ pub(super) fn lower(graph: &mut Graph, context: &mut Context) -> TractResult<()>
                 if private.to.is_some() {
                     graph.truncate_inputs(id, 1);
                 }
-                context.lower(id, Form::Cast(private));
+                context.lower(id, OperatorForm::Cast(private));
             }
             Some(Meaning::Refused(cast)) => context.casts.push((id, *cast)),
             Some(Meaning::Quantizer(quantizer, spec)) => {
@@ -49,9 +49,9 @@ pub(super) fn lower(graph: &mut Graph, context: &mut Context) -> TractResult<()>
                     context.casts.push((id, cast));
                 }
                 context.quantizers.push(*quantizer);
-                context.lower(id, Form::Quantizer(spec));
+                context.lower(id, OperatorForm::Quantizer(spec));
             }
-            Some(Meaning::BitCast(spec)) => context.lower(id, Form::BitCast(spec)),
+            Some(Meaning::BitCast(spec)) => context.lower(id, OperatorForm::BitCast(spec)),
             Some(Meaning::Half(_)) | None => {}
         }
     }

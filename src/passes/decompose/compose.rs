@@ -7,10 +7,10 @@ use onnx_cast_graph::{Graph, Node, NodeId, NodeView, Splice, is_default_domain};
 use tract_onnx::prelude::TractResult;
 
 use super::read::{Composition, composition};
-use super::writer::{Call, KnownInput, Written, is_meant, write};
+use super::writer::{Call, KnownInput, WrittenBody, is_meant, write};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
-use crate::onnx::lowered::{Form, PrivateCast};
+use crate::onnx::lowered::{OperatorForm, PrivateCast};
 use crate::onnx::node::refusal;
 use crate::onnx::operators::registered::Registered;
 use crate::passes::context::Context;
@@ -89,7 +89,7 @@ fn put(
 ) -> Result<(), Error> {
     let node = &graph.node(id).clone();
     let given = known(graph, node, types);
-    let Written { body, casts } = write(&Call { node, given: &given }, composition)?;
+    let WrittenBody { body, casts } = write(&Call { node, given: &given }, composition)?;
     drop(given);
     let local = if node.label().is_empty() { node.op_type.as_str() } else { node.label() };
     let numbered = (0..).map(|number: usize| match number {
@@ -104,7 +104,7 @@ fn put(
         graph.splice(id, body, Splice { prefix, path, opset: OPSET, step: &step });
     for id in added {
         if let Some((from, to)) = casts.get(graph.node(id).local_name()) {
-            context.lower(id, Form::Cast(PrivateCast::own(*from, *to)));
+            context.lower(id, OperatorForm::Cast(PrivateCast::own(*from, *to)));
         }
     }
     match problems.into_iter().next() {

@@ -4,7 +4,7 @@ use onnx_cast_graph::{attribute, int, int_attribute};
 use tract_onnx::pb::AttributeProto;
 use tract_onnx::pb::attribute_proto::AttributeType;
 
-use super::Parts;
+use super::NodeParts;
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::node::refusal;
@@ -12,7 +12,7 @@ use crate::onnx::node::refusal;
 /// Of an Einsum.
 const EINSUM: i64 = 12;
 
-impl Parts<'_> {
+impl NodeParts<'_> {
     fn flag(&self, name: &str) -> bool {
         int(self.node, name).is_some_and(|flag| flag != 0)
     }

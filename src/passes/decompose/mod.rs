@@ -70,7 +70,7 @@ fn write_out(
 ) -> Result<(), Error> {
     let ty = |index: usize| types.get(index).copied().flatten();
     let node = &graph.node(id).clone();
-    let mut parts = Parts { node, types, nodes: vec![] };
+    let mut parts = NodeParts { node, types, nodes: vec![] };
     let op_type = node.op_type.clone();
     let is_microsoft = node.domain == MICROSOFT;
     let known = registered.has(op_type.as_str());
@@ -109,7 +109,7 @@ fn write_out(
             None => return Ok(()),
         },
     }
-    let Parts { nodes, .. } = parts;
+    let NodeParts { nodes, .. } = parts;
     finish(graph, id, nodes);
     Ok(())
 }
@@ -121,7 +121,7 @@ fn rank(graph: &Graph, value: Option<ValueId>) -> Option<usize> {
 
 /// What goes into a part: a value of the graph, or what another part makes.
 #[derive(Debug, Clone, Copy)]
-enum Operand {
+enum PartInput {
     None,
     Value(ValueId),
     Part(usize),
@@ -131,31 +131,31 @@ enum Operand {
 struct PartNode {
     op_type: String,
     domain: &'static str,
-    inputs: Vec<Operand>,
+    inputs: Vec<PartInput>,
     attributes: Vec<AttributeProto>,
     /// The opset that it is of, where that is not the node's.
     opset: Option<i64>,
 }
 
 /// The nodes that stand for one.
-struct Parts<'a> {
+struct NodeParts<'a> {
     node: &'a Node,
     types: &'a [Option<ElementType>],
     nodes: Vec<PartNode>,
 }
 
-impl Parts<'_> {
-    fn input(&self, index: usize) -> Operand {
-        self.node.input(index).map_or(Operand::None, Operand::Value)
+impl NodeParts<'_> {
+    fn input(&self, index: usize) -> PartInput {
+        self.node.input(index).map_or(PartInput::None, PartInput::Value)
     }
 
     fn ty(&self, index: usize) -> Option<ElementType> {
         self.types.get(index).copied().flatten()
     }
 
-    fn needed(&self, index: usize) -> Result<Operand, Error> {
+    fn needed(&self, index: usize) -> Result<PartInput, Error> {
         match self.input(index) {
-            Operand::None => {
+            PartInput::None => {
                 Err(refusal(self.node, format!("has no input {index}, which it needs")))
             }
             given => Ok(given),
@@ -167,19 +167,24 @@ impl Parts<'_> {
         names.iter().filter_map(|name| attribute(self.node, name).cloned()).collect()
     }
 
-    fn add(&mut self, op: &str, inputs: &[Operand], attributes: Vec<AttributeProto>) -> Operand {
+    fn add(
+        &mut self,
+        op: &str,
+        inputs: &[PartInput],
+        attributes: Vec<AttributeProto>,
+    ) -> PartInput {
         let (op_type, inputs) = (op.into(), inputs.into());
         self.nodes.push(PartNode { op_type, domain: "", inputs, attributes, opset: None });
-        Operand::Part(self.nodes.len() - 1)
+        PartInput::Part(self.nodes.len() - 1)
     }
 
     /// The same, of a quantiser that has every type and attribute, whatever the model's opset.
     fn add_quantizer(
         &mut self,
         op: &str,
-        inputs: &[Operand],
+        inputs: &[PartInput],
         attributes: Vec<AttributeProto>,
-    ) -> Operand {
+    ) -> PartInput {
         let output = self.add(op, inputs, attributes);
         if let Some(node) = self.nodes.last_mut() {
             node.domain = MICROSOFT;
@@ -187,22 +192,22 @@ impl Parts<'_> {
         output
     }
 
-    fn constant(&mut self, tensor: TensorProto) -> Operand {
+    fn constant(&mut self, tensor: TensorProto) -> PartInput {
         self.add("Constant", &[], vec![value_attribute(tensor)])
     }
 
-    fn float_constant(&mut self, number: f32) -> Operand {
+    fn float_constant(&mut self, number: f32) -> PartInput {
         let (data_type, float_data) = (ElementType::Float as i32, vec![number]);
         self.constant(TensorProto { data_type, float_data, ..TensorProto::default() })
     }
 
     /// The value of an input that is followed by its scale and zero point.
-    fn dequantize(&mut self, first: usize) -> Result<Operand, Error> {
+    fn dequantize(&mut self, first: usize) -> Result<PartInput, Error> {
         self.dequantize_with(first, vec![])
     }
 
     /// The same as FLOAT, whatever the scale's type.
-    fn float(&mut self, first: usize) -> Result<Operand, Error> {
+    fn float(&mut self, first: usize) -> Result<PartInput, Error> {
         let float = int_attribute("output_dtype", ElementType::Float as i64);
         self.dequantize_columns(first, vec![float])
     }
@@ -211,7 +216,7 @@ impl Parts<'_> {
         &mut self,
         first: usize,
         attributes: Vec<AttributeProto>,
-    ) -> Result<Operand, Error> {
+    ) -> Result<PartInput, Error> {
         let zero_point = self.input(first + 2);
         self.dequantize_by(first, zero_point, attributes)
     }
@@ -221,9 +226,9 @@ impl Parts<'_> {
         &mut self,
         first: usize,
         attributes: Vec<AttributeProto>,
-    ) -> Result<Operand, Error> {
+    ) -> Result<PartInput, Error> {
         let zero_point = match self.input(first + 2) {
-            Operand::None => Operand::None,
+            PartInput::None => PartInput::None,
             given => {
                 let scale = self.needed(first + 1)?;
                 self.spread(given, scale)
@@ -233,7 +238,7 @@ impl Parts<'_> {
     }
 
     /// A value of one element as often as there are scales.
-    fn spread(&mut self, value: Operand, scale: Operand) -> Operand {
+    fn spread(&mut self, value: PartInput, scale: PartInput) -> PartInput {
         /// The first version with an `Expand` of all types.
         const SPREADS: i64 = 13;
         let shape = self.add("Shape", &[scale], vec![]);
@@ -247,9 +252,9 @@ impl Parts<'_> {
     fn dequantize_by(
         &mut self,
         first: usize,
-        zero_point: Operand,
+        zero_point: PartInput,
         attributes: Vec<AttributeProto>,
-    ) -> Result<Operand, Error> {
+    ) -> Result<PartInput, Error> {
         let (x, scale) = (self.needed(first)?, self.needed(first + 1)?);
         Ok(self.add_quantizer("DequantizeLinear", &[x, scale, zero_point], attributes))
     }
@@ -257,13 +262,13 @@ impl Parts<'_> {
     /// Quantises a value by the scale and zero point at a place; without a zero point, to the type `otherwise`.
     fn quantize(
         &mut self,
-        value: Operand,
+        value: PartInput,
         scale: usize,
         otherwise: Option<ElementType>,
     ) -> Result<(), Error> {
         let zero_point = self.input(scale + 1);
         let mut attributes = vec![];
-        if let Operand::None = zero_point {
+        if let PartInput::None = zero_point {
             let ty = otherwise.ok_or_else(|| {
                 refusal(self.node, "has no output zero point, and an input of unknown type")
             })?;
@@ -275,7 +280,7 @@ impl Parts<'_> {
     }
 
     /// The same of a FLOAT, divided as one.
-    fn quantize_float(&mut self, value: Operand, scale: usize) -> Result<(), Error> {
+    fn quantize_float(&mut self, value: PartInput, scale: usize) -> Result<(), Error> {
         self.quantize(value, scale, self.ty(0))?;
         if let Some(node) = self.nodes.last_mut() {
             node.attributes.push(int_attribute("precision", ElementType::Float as i64));
@@ -291,7 +296,7 @@ impl Parts<'_> {
         let axis = int_attribute("axis", i64::from(!transposes));
         let b = self.dequantize_columns(3, vec![axis])?;
         let mut inputs = vec![a, b];
-        if let Operand::Value(_) = self.input(6) {
+        if let PartInput::Value(_) = self.input(6) {
             let (c, a_scale, b_scale) = (self.needed(6)?, self.needed(1)?, self.needed(4)?);
             let mut unit = self.add("Mul", &[a_scale, b_scale], vec![]);
             if let Some(alpha) = attribute(self.node, "alpha") {
@@ -305,12 +310,12 @@ impl Parts<'_> {
         let attributes = self.own(&["alpha", "transA", "transB"]);
         let result = self.add("Gemm", &inputs, attributes);
         match self.input(7) {
-            Operand::None => Ok(()),
+            PartInput::None => Ok(()),
             _ => self.quantize(result, 7, self.ty(0)),
         }
     }
 
-    fn byte(&mut self, value: u8) -> Operand {
+    fn byte(&mut self, value: u8) -> PartInput {
         let (data_type, raw_data) = (ElementType::Uint8 as i32, vec![value]);
         self.constant(TensorProto { data_type, raw_data, ..TensorProto::default() })
     }
@@ -337,11 +342,11 @@ impl Parts<'_> {
         let taken = self.add("Gather", &[data, indices], along());
         let scales = self.add("Gather", &[scales, indices], along());
         let zero_points = match self.input(3) {
-            Operand::None if self.ty(0) == Some(ElementType::Uint8) => {
+            PartInput::None if self.ty(0) == Some(ElementType::Uint8) => {
                 let middle = self.byte(128);
                 self.spread(middle, scales)
             }
-            Operand::None => Operand::None,
+            PartInput::None => PartInput::None,
             given => self.add("Gather", &[given, indices], along()),
         };
         let block = int(self.node, "block_size").unwrap_or(128);
@@ -386,11 +391,11 @@ fn finish(graph: &mut Graph, id: NodeId, mut parts: Vec<PartNode>) {
     (node.attributes, node.opset) = (last.attributes, last.opset.unwrap_or(node.opset));
 }
 
-fn value(made: &[ValueId], operand: Operand) -> Option<ValueId> {
+fn value(made: &[ValueId], operand: PartInput) -> Option<ValueId> {
     match operand {
-        Operand::None => None,
-        Operand::Value(value) => Some(value),
-        Operand::Part(place) => made.get(place).copied(),
+        PartInput::None => None,
+        PartInput::Value(value) => Some(value),
+        PartInput::Part(place) => made.get(place).copied(),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use onnx_cast_graph::{int, int_attribute};
 
-use super::{Operand, Parts};
+use super::{NodeParts, PartInput};
 use crate::error::Error;
 
-impl Parts<'_> {
+impl NodeParts<'_> {
     /// An operator between quantisers of ONNX Runtime's: `QLinear` and its name. Whether there is such a one.
     pub(super) fn quantized(&mut self, operator: &str) -> Result<bool, Error> {
         match operator {
@@ -47,7 +47,7 @@ impl Parts<'_> {
                 self.quantize(result, 3, self.ty(0))?;
             }
             "Concat" => {
-                let inputs: Result<Vec<Operand>, Error> = (2..self.node.inputs().len())
+                let inputs: Result<Vec<PartInput>, Error> = (2..self.node.inputs().len())
                     .step_by(3)
                     .map(|first| self.dequantize(first))
                     .collect();

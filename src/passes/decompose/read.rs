@@ -18,7 +18,7 @@ pub(super) struct Composition {
     pub(super) domain: &'static str,
     operator: &'static str,
     pub(super) inputs: Vec<&'static str>,
-    pub(super) outputs: Vec<(&'static str, Typed)>,
+    pub(super) outputs: Vec<(&'static str, OutputType)>,
     /// Whether half precision is computed in FLOAT.
     pub(super) is_wide: bool,
     /// The input whose type decides.
@@ -32,7 +32,7 @@ pub(super) struct Composition {
 
 /// The type of an output.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Typed {
+pub(super) enum OutputType {
     AsInput(usize),
     Always(ElementType),
 }
@@ -85,9 +85,9 @@ pub(super) fn composition(domain: &str, operator: &str) -> Option<&'static Compo
 impl Composition {
     /// The types of the outputs, given those of the inputs.
     pub(super) fn output_types(&self, inputs: &[Option<ElementType>]) -> Vec<Option<ElementType>> {
-        let ty = |(_, typed): &(_, Typed)| match *typed {
-            Typed::AsInput(place) => inputs.get(place).copied().flatten(),
-            Typed::Always(ty) => Some(ty),
+        let ty = |(_, typed): &(_, OutputType)| match *typed {
+            OutputType::AsInput(place) => inputs.get(place).copied().flatten(),
+            OutputType::Always(ty) => Some(ty),
         };
         self.outputs.iter().map(ty).collect()
     }
@@ -126,12 +126,12 @@ fn header(line: &'static str) -> Option<Composition> {
     let when = when.map(guard).collect::<Option<_>>()?;
     let by = word("by=").map_or(Some(0), |by| by.parse().ok())?;
     let output = |text: &'static str| match text.split_once(':') {
-        None => Some((text, Typed::AsInput(by))),
+        None => Some((text, OutputType::AsInput(by))),
         Some((name, ty)) => Some((
             name,
             match ElementType::from_name(ty) {
-                Some(ty) => Typed::Always(ty),
-                None => Typed::AsInput(ty.parse().ok()?),
+                Some(ty) => OutputType::Always(ty),
+                None => OutputType::AsInput(ty.parse().ok()?),
             },
         )),
     };

@@ -8,7 +8,7 @@ use onnx_cast_graph::{
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, TensorProto};
 
-use super::read::{Composition, Guard, Statement, Typed};
+use super::read::{Composition, Guard, OutputType, Statement};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::node::{attribute_type, refusal};
@@ -31,22 +31,22 @@ pub(super) struct KnownInput {
 
 /// The body that takes a node's place, and its casts, which are none of the model's, by name: what they cast from, where that
 /// is known, and to.
-pub(super) struct Written {
+pub(super) struct WrittenBody {
     pub(super) body: GraphProto,
     pub(super) casts: HashMap<String, (Option<ElementType>, ElementType)>,
 }
 
 /// Whether a composition stands for a node.
 pub(super) fn is_meant(call: &Call, composition: &Composition) -> bool {
-    let writer = Writer::new(call, composition);
+    let writer = CompositionWriter::new(call, composition);
     let holds = |(guard, wanted): &(Guard, bool)| writer.holds(guard).is_ok_and(|is| is == *wanted);
     composition.when.is_empty() || composition.when.iter().any(holds)
 }
 
 /// Writes a node out.
 /// Fails when the composition refuses what the node asks for, or depends on a type or rank that nobody has told.
-pub(super) fn write(call: &Call, composition: &Composition) -> Result<Written, Error> {
-    let mut writer = Writer::new(call, composition);
+pub(super) fn write(call: &Call, composition: &Composition) -> Result<WrittenBody, Error> {
+    let mut writer = CompositionWriter::new(call, composition);
     for (place, name) in composition.inputs.iter().enumerate() {
         let is_given = call.node.gives(place);
         writer.names.insert(name, if is_given { (*name).into() } else { String::new() });
@@ -70,7 +70,7 @@ pub(super) fn write(call: &Call, composition: &Composition) -> Result<Written, E
             None => String::new(),
         };
         output.push(match (typed, writer.ty()) {
-            (Typed::AsInput(at), Some(ty)) if *at == composition.by && writer.is_widened() => {
+            (OutputType::AsInput(at), Some(ty)) if *at == composition.by && writer.is_widened() => {
                 writer.cast(&bound, Some(ElementType::Float), ty)
             }
             _ => bound,
@@ -90,14 +90,14 @@ pub(super) fn write(call: &Call, composition: &Composition) -> Result<Written, E
         output: output.iter().map(named_value).collect(),
         ..GraphProto::default()
     };
-    Ok(Written { body, casts: writer.casts })
+    Ok(WrittenBody { body, casts: writer.casts })
 }
 
 fn is_half(ty: ElementType) -> bool {
     matches!(ty, ElementType::Float16 | ElementType::BFloat16)
 }
 
-struct Writer<'a> {
+struct CompositionWriter<'a> {
     call: &'a Call<'a>,
     composition: &'a Composition,
     version: Option<&'static Version>,
@@ -107,10 +107,10 @@ struct Writer<'a> {
     casts: HashMap<String, (Option<ElementType>, ElementType)>,
 }
 
-impl<'a> Writer<'a> {
-    fn new(call: &'a Call, composition: &'a Composition) -> Writer<'a> {
+impl<'a> CompositionWriter<'a> {
+    fn new(call: &'a Call, composition: &'a Composition) -> CompositionWriter<'a> {
         let node = call.node;
-        Writer {
+        CompositionWriter {
             call,
             composition,
             version: version(composition.domain, &node.op_type, node.opset),

@@ -3,7 +3,7 @@
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::node::{NodeView, refusal};
-use crate::onnx::operators::behaviour::{Behaviour, Elements};
+use crate::onnx::operators::behaviour::{Behaviour, ElementUse};
 use crate::onnx::operators::types::output_types;
 
 /// The types of a node's outputs if exotic elements go into it; an error unless it only moves them.
@@ -20,9 +20,9 @@ pub(in crate::passes) fn move_through(
         || refuse(format!("cannot compute with {exotic}: Cast it to a wider type first"));
     let behaviour = Behaviour::of(node);
     let moved = match behaviour.elements(node) {
-        Elements::Moved(moved) => moved,
-        Elements::Measured => return Ok(Some(output_types(node, opset, inputs))),
-        Elements::MovedOrReduced(_) | Elements::Computed => return computes(),
+        ElementUse::Moved(moved) => moved,
+        ElementUse::Measured => return Ok(Some(output_types(node, opset, inputs))),
+        ElementUse::MovedOrReduced(_) | ElementUse::Computed => return computes(),
     };
     for (index, ty) in inputs.iter().enumerate() {
         let is_given = node.gives(index);

@@ -9,12 +9,12 @@ use crate::cast::element_type::ElementType;
 pub(crate) struct Fact {
     /// `None` where only tract's analysis can tell; never an exotic type then.
     pub(crate) ty: Option<ElementType>,
-    pub(crate) origin: Origin,
+    pub(crate) origin: FactOrigin,
 }
 
 /// What a value is computed from; the last that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Origin {
+pub(crate) enum FactOrigin {
     /// Nothing but constants.
     Constants,
     /// What a graph is fed, or the shape of a value.
@@ -24,7 +24,7 @@ pub(crate) enum Origin {
 impl Fact {
     /// A value that a graph is fed.
     pub(crate) fn data(ty: Option<ElementType>) -> Fact {
-        Fact { ty, origin: Origin::Data }
+        Fact { ty, origin: FactOrigin::Data }
     }
 }
 

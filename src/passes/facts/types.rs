@@ -15,16 +15,16 @@ use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error};
 use crate::onnx::bit_casts::{BitCastSpec, is_bit_cast};
 use crate::onnx::cast_spec::Operator;
-use crate::onnx::lowered::{DOMAIN, Form};
+use crate::onnx::lowered::{DOMAIN, OperatorForm};
 use crate::onnx::node::refusal;
-use crate::onnx::operators::behaviour::{Behaviour, Elements};
+use crate::onnx::operators::behaviour::{Behaviour, ElementUse};
 use crate::onnx::operators::types::{check_inputs, constant_type, output_types};
 use crate::onnx::quantizers::{QuantizerSpec, is_quantizer};
 use crate::passes::casts::node::{self as casts, CastNode, Fate};
 use crate::passes::context::Context;
 use crate::passes::decompose::made_types;
 use crate::passes::facts::carriers;
-use crate::passes::facts::fact::{Fact, Origin};
+use crate::passes::facts::fact::{Fact, FactOrigin};
 use crate::passes::facts::meaning::Meaning;
 use crate::passes::facts::value_type::{agree, declared, declared_type, either_exotic};
 use crate::passes::half_in_float;
@@ -111,7 +111,7 @@ impl Inference<'_, '_, '_> {
                 let error = Error::from(Cause::Tensor { tensor, problem });
                 self.context.take::<()>(Err(error.into()), false)?;
             }
-            self.context.facts.insert(*value, Fact { ty: Some(ty), origin: Origin::Constants });
+            self.context.facts.insert(*value, Fact { ty: Some(ty), origin: FactOrigin::Constants });
         }
         Ok(())
     }
@@ -186,29 +186,29 @@ impl Inference<'_, '_, '_> {
 
     /// Whether a node is a `Cast` or `CastLike` of the file's.
     fn is_cast(&self, id: NodeId) -> bool {
-        *self.context.form(id) == Form::Own && Operator::of(self.graph.node(id)).is_some()
+        *self.context.form(id) == OperatorForm::Own && Operator::of(self.graph.node(id)).is_some()
     }
 
     /// What a node's outputs are computed from.
-    fn origin(&self, id: NodeId, behaviour: &Behaviour) -> Origin {
-        let is_measured = behaviour.elements(self.graph.node(id)) == Elements::Measured;
+    fn origin(&self, id: NodeId, behaviour: &Behaviour) -> FactOrigin {
+        let is_measured = behaviour.elements(self.graph.node(id)) == ElementUse::Measured;
         if is_measured || behaviour.is_undetermined {
-            return Origin::Data;
+            return FactOrigin::Data;
         }
         let needed = self.graph.needs(id);
         let facts = needed.iter().filter_map(|value| self.context.facts.get(*value));
-        facts.map(|fact| fact.origin).max().unwrap_or(Origin::Constants)
+        facts.map(|fact| fact.origin).max().unwrap_or(FactOrigin::Constants)
     }
 
     fn made(
         &mut self,
         id: NodeId,
         behaviour: &Behaviour,
-        origin: Origin,
+        origin: FactOrigin,
     ) -> TractResult<InferredOutputs> {
         let node = self.graph.node(id);
         let form = self.context.form(id);
-        if *form != Form::Own {
+        if *form != OperatorForm::Own {
             return Ok(InferredOutputs::Types(vec![form.made_type()]));
         }
         if node.domain() == DOMAIN {
@@ -218,7 +218,7 @@ impl Inference<'_, '_, '_> {
         let types: Vec<Option<ElementType>> =
             inputs.iter().map(|fact| fact.and_then(|fact| fact.ty)).collect();
         if Operator::of(node).is_some() {
-            let is_constant = origin == Origin::Constants;
+            let is_constant = origin == FactOrigin::Constants;
             let (cast, private) = casts::read(self.graph, node, &types, is_constant)?;
             let to = cast.to;
             self.context.meanings.insert(id, Meaning::Cast(Box::new(cast), private));
@@ -297,7 +297,7 @@ impl Inference<'_, '_, '_> {
         let fact = |index: usize| inputs.get(index).copied().flatten();
         let types = [0, 1, 2].map(|index| fact(index).and_then(|fact| fact.ty));
         let is_constant =
-            |index: usize| fact(index).is_some_and(|fact| fact.origin == Origin::Constants);
+            |index: usize| fact(index).is_some_and(|fact| fact.origin == FactOrigin::Constants);
         let given = if spec.has_zero_point { 3 } else { 2 };
         let is_constant = (0..given).all(is_constant);
         let quantizer = spec.check(types, node.path.clone(), is_constant)?;

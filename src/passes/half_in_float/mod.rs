@@ -13,11 +13,11 @@ use onnx_cast_graph::{Node, NodeView, int};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::node::refusal;
-use crate::onnx::operators::behaviour::{Behaviour, Elements, Inputs};
+use crate::onnx::operators::behaviour::{Behaviour, ElementUse, InputPlaces};
 use crate::onnx::operators::foreign;
 use crate::onnx::operators::schema::{self, ParameterType, Schema};
 use crate::onnx::operators::types::output_types;
-use crate::passes::facts::fact::{Fact, Origin};
+use crate::passes::facts::fact::{Fact, FactOrigin};
 
 /// How operators compute on FLOAT16. On BFLOAT16, which tract does not have, they always compute in FLOAT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -101,8 +101,8 @@ pub(super) fn read(
 ) -> Result<Option<Halves>, Error> {
     let behaviour = Behaviour::of(node);
     match behaviour.elements(node) {
-        Elements::Measured => Ok(None),
-        Elements::Moved(moved) => {
+        ElementUse::Measured => Ok(None),
+        ElementUse::Moved(moved) => {
             check_moved(node, inputs, moved, widening)?;
             Ok(None)
         }
@@ -124,7 +124,7 @@ pub(super) fn read(
 fn moved_halves(
     node: &Node,
     types: impl Fn(usize) -> Option<ElementType>,
-    moved: Inputs,
+    moved: InputPlaces,
     widening: &Widening,
 ) -> Option<(Vec<usize>, ElementType)> {
     // The number that it fills with would have to be rounded.
@@ -143,7 +143,7 @@ fn moved_halves(
 fn check_moved(
     node: &Node,
     inputs: &[Option<Fact>],
-    moved: Inputs,
+    moved: InputPlaces,
     widening: &Widening,
 ) -> Result<(), Error> {
     let ty = |place: usize| inputs.get(place).copied().flatten().and_then(|fact| fact.ty);
@@ -259,10 +259,10 @@ impl Halves {
         for variable in schema.variables() {
             let places = self.inputs.iter().enumerate();
             let bound = places.filter(|(place, _)| schema.binds(*place, variable));
-            let bound: Vec<(ElementType, Origin)> = bound
+            let bound: Vec<(ElementType, FactOrigin)> = bound
                 .filter_map(|(place, ty)| {
                     let fact = facts.get(place).copied().flatten();
-                    Some(((*ty)?, fact.map_or(Origin::Data, |fact| fact.origin)))
+                    Some(((*ty)?, fact.map_or(FactOrigin::Data, |fact| fact.origin)))
                 })
                 .collect();
             let other = bound.windows(2).find_map(|pair| match pair {
@@ -273,10 +273,10 @@ impl Halves {
             if !types.iter().any(|ty| is_half(*ty)) {
                 continue;
             }
-            let of_data = bound.iter().find(|(_, origin)| *origin == Origin::Data);
+            let of_data = bound.iter().find(|(_, origin)| *origin == FactOrigin::Data);
             let of_data = of_data.or(bound.first()).map(|(ty, _)| *ty);
-            let fits = |(ty, origin): &(ElementType, Origin)| {
-                types.contains(ty) && (*origin == Origin::Constants || Some(*ty) == of_data)
+            let fits = |(ty, origin): &(ElementType, FactOrigin)| {
+                types.contains(ty) && (*origin == FactOrigin::Constants || Some(*ty) == of_data)
             };
             if !types.contains(&ElementType::Float) || !bound.iter().all(fits) {
                 let [one, other] = types;

@@ -7,16 +7,16 @@ use tract_onnx::prelude::TractResult;
 
 use super::{Halves, WidenedNode, is_half, moved_halves};
 use crate::cast::element_type::ElementType;
-use crate::onnx::lowered::{DOMAIN, Form, PrivateCast};
-use crate::onnx::operators::behaviour::{Behaviour, Elements};
+use crate::onnx::lowered::{DOMAIN, OperatorForm, PrivateCast};
+use crate::onnx::operators::behaviour::{Behaviour, ElementUse};
 use crate::passes::casts::node::CastNode;
 use crate::passes::context::Context;
-use crate::passes::facts::fact::{Fact, Origin};
+use crate::passes::facts::fact::{Fact, FactOrigin};
 use crate::passes::facts::meaning::Meaning;
 
 /// Has operators on half precision compute in FLOAT, as `types` has read them.
 pub(crate) fn widen(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
-    let mut wide = Wide { graph, context, of: HashMap::new(), computed: HashSet::new() };
+    let mut wide = WideValues { graph, context, of: HashMap::new(), computed: HashSet::new() };
     for id in wide.graph.all_nodes(wide.graph.main()) {
         match wide.context.meanings.get(id).cloned() {
             Some(Meaning::Half(halves)) => wide.compute(id, &halves),
@@ -28,7 +28,7 @@ pub(crate) fn widen(graph: &mut Graph, context: &mut Context) -> TractResult<()>
 }
 
 /// What is FLOAT in the place of half precision, in each body for itself: a body captures values as the file has them.
-struct Wide<'g, 'c, 'o> {
+struct WideValues<'g, 'c, 'o> {
     graph: &'g mut Graph,
     context: &'c mut Context<'o>,
     of: HashMap<(BodyId, ValueId), ValueId>,
@@ -36,7 +36,7 @@ struct Wide<'g, 'c, 'o> {
     computed: HashSet<(BodyId, ValueId)>,
 }
 
-impl Wide<'_, '_, '_> {
+impl WideValues<'_, '_, '_> {
     /// A value of half precision as FLOAT, in a body that sees it.
     fn value(&mut self, body: BodyId, value: ValueId, ty: ElementType) -> ValueId {
         if let Some(wide) = self.of.get(&(body, value)) {
@@ -46,7 +46,8 @@ impl Wide<'_, '_, '_> {
         let maker = self.graph.maker(value).filter(|id| self.graph.node(*id).body() == body);
         let place = maker.map_or(Place::First(body), Place::After);
         let cast = self.graph.add(place, NewNode::of("Cast", &[value], name));
-        self.context.lower(cast, Form::Cast(PrivateCast::own(Some(ty), ElementType::Float)));
+        self.context
+            .lower(cast, OperatorForm::Cast(PrivateCast::own(Some(ty), ElementType::Float)));
         let wide = self.graph.node(cast).output(0).unwrap_or(value);
         self.note(wide, value, Some(ElementType::Float));
         self.of.insert((body, value), wide);
@@ -55,7 +56,7 @@ impl Wide<'_, '_, '_> {
 
     /// Notes what is known of a value that was made in the place of another.
     fn note(&mut self, value: ValueId, like: ValueId, ty: Option<ElementType>) {
-        let origin = self.context.facts.get(like).map_or(Origin::Data, |fact| fact.origin);
+        let origin = self.context.facts.get(like).map_or(FactOrigin::Data, |fact| fact.origin);
         self.context.facts.insert(value, Fact { ty, origin });
     }
 
@@ -71,7 +72,7 @@ impl Wide<'_, '_, '_> {
         let float = self.graph.take_output(output, &name)?;
         let cast = self.graph.add(Place::After(after), NewNode::making("Cast", &[float], output));
         let private = PrivateCast::own(Some(ElementType::Float), ty);
-        self.context.lower(cast, Form::Cast(private));
+        self.context.lower(cast, OperatorForm::Cast(private));
         self.note(float, output, Some(ElementType::Float));
         Some((float, cast))
     }
@@ -88,7 +89,7 @@ impl Wide<'_, '_, '_> {
         }
         // Two roundings of the quotient would show in the third.
         if self.graph.node(id).is("Div") {
-            self.context.lower(id, Form::ExactDivision);
+            self.context.lower(id, OperatorForm::ExactDivision);
         }
         let body = self.graph.node(id).body();
         for (place, ty) in halves.inputs.iter().enumerate() {
@@ -111,7 +112,7 @@ impl Wide<'_, '_, '_> {
                     self.of.insert((body, output), exact);
                 }
                 let fact = self.context.facts.get(output);
-                let is_constant = fact.is_some_and(|fact| fact.origin == Origin::Constants);
+                let is_constant = fact.is_some_and(|fact| fact.origin == FactOrigin::Constants);
                 let name = &self.graph.value(output).name;
                 let row = CastNode::rounding(self.graph.node(id), name, ty, is_constant);
                 self.context.casts.push((cast, row));
@@ -126,10 +127,10 @@ impl Wide<'_, '_, '_> {
     /// narrowed to be moved.
     fn move_through(&mut self, id: NodeId) {
         let node = self.graph.node(id);
-        if *self.context.form(id) != Form::Own {
+        if *self.context.form(id) != OperatorForm::Own {
             return;
         }
-        let Elements::Moved(moved) = Behaviour::of(node).elements(node) else { return };
+        let ElementUse::Moved(moved) = Behaviour::of(node).elements(node) else { return };
         let types = self.context.facts.types(node);
         let ty = |place: usize| types.get(place).copied().flatten();
         let Some((places, half)) = moved_halves(node, ty, moved, &self.context.options.widening)

@@ -7,13 +7,13 @@ use prost::Message;
 use tract_onnx::pb::{FunctionProto, NodeProto};
 
 use crate::error::Error;
-use crate::onnx::function_fields::Parts;
+use crate::onnx::function_fields::FunctionParts;
 use crate::onnx::node::{default_opset, refusal, subgraphs};
 
 /// A function as a model defines it, and how much a call of it brings.
-pub(super) struct Function<'a> {
+pub(super) struct ModelFunction<'a> {
     pub(super) proto: &'a FunctionProto,
-    pub(super) parts: Parts<'a>,
+    pub(super) parts: FunctionParts<'a>,
     pub(super) opset: i64,
     /// How many nodes it has, subgraphs included, how many names stand in them, and their bytes.
     pub(super) nodes: usize,
@@ -24,9 +24,9 @@ pub(super) struct Function<'a> {
     referred: HashSet<&'a str>,
 }
 
-impl<'a> Function<'a> {
-    pub(super) fn new(proto: &'a FunctionProto, model_opset: i64) -> Function<'a> {
-        let parts = Parts::of(proto);
+impl<'a> ModelFunction<'a> {
+    pub(super) fn new(proto: &'a FunctionProto, model_opset: i64) -> ModelFunction<'a> {
+        let parts = FunctionParts::of(proto);
         let opset = default_opset(&proto.opset_import).unwrap_or(model_opset);
         let value_info = parts.value_info.iter().map(Message::encoded_len).sum();
         let names = parts.value_info.len();
@@ -34,7 +34,7 @@ impl<'a> Function<'a> {
         let declared = proto.attribute.iter().map(String::as_str);
         let defaults = parts.defaults.iter().map(|default| default.name.as_str());
         let (attributes, referred) = (declared.chain(defaults).collect(), HashSet::new());
-        let mut function = Function {
+        let mut function = ModelFunction {
             proto,
             parts,
             opset,

@@ -19,7 +19,7 @@ use super::step;
 use crate::error::Error;
 use crate::onnx::node::refusal;
 use crate::onnx::operators::registered::Registered;
-use function::Function;
+use function::ModelFunction;
 
 /// The most nodes that the calls of a model may expand to.
 const NODES: usize = 1 << 18;
@@ -56,7 +56,7 @@ pub(super) fn inline(graph: &mut Graph, context: &mut Context) -> TractResult<()
 }
 
 /// Functions by domain and name.
-type KnownFunctions<'a> = HashMap<&'a str, HashMap<&'a str, Vec<Function<'a>>>>;
+type KnownFunctions<'a> = HashMap<&'a str, HashMap<&'a str, Vec<ModelFunction<'a>>>>;
 
 fn known<'a>(
     functions: &'a [FunctionProto],
@@ -73,7 +73,7 @@ fn known<'a>(
             continue;
         }
         let named = known.entry(domain(function.domain())).or_default();
-        named.entry(name).or_default().push(Function::new(function, opset));
+        named.entry(name).or_default().push(ModelFunction::new(function, opset));
     }
     known
 }
@@ -89,7 +89,7 @@ struct Inliner<'g, 'a> {
     /// The first number of each call's name whose prefix may still be free.
     numbers: HashMap<String, usize>,
     /// The functions that are being put in place, each within the one before.
-    active: Vec<&'a Function<'a>>,
+    active: Vec<&'a ModelFunction<'a>>,
     nodes: usize,
     bytes: usize,
 }
@@ -109,7 +109,7 @@ impl<'a> Inliner<'_, 'a> {
         }
     }
 
-    fn call(&mut self, id: NodeId, function: &'a Function<'a>) -> Result<(), Error> {
+    fn call(&mut self, id: NodeId, function: &'a ModelFunction<'a>) -> Result<(), Error> {
         let node = self.graph.node(id).clone();
         if self.active.iter().any(|active| std::ptr::eq(*active, function)) {
             return Err(refusal(&node, "is a function that calls itself"));
@@ -161,7 +161,7 @@ impl<'a> Inliner<'_, 'a> {
     }
 
     /// A prefix that no name in the model has, and the path to what stands at a call.
-    fn place(&mut self, node: &Node, function: &Function) -> (String, Arc<str>) {
+    fn place(&mut self, node: &Node, function: &ModelFunction) -> (String, Arc<str>) {
         let label = node.label();
         let (name, local) = match label {
             "" => (node.op_type.as_str(), node.op_type.as_str()),
@@ -197,7 +197,7 @@ impl<'a> Inliner<'_, 'a> {
     fn body(
         &mut self,
         call: &Node,
-        function: &Function,
+        function: &ModelFunction,
         prefix: &str,
     ) -> Result<GraphProto, Error> {
         let proto = function.proto;
@@ -283,7 +283,7 @@ impl<'a> Inliner<'_, 'a> {
 /// What the attributes inside a function stand for in one call of it.
 struct Frame<'a> {
     call: &'a Node,
-    function: &'a Function<'a>,
+    function: &'a ModelFunction<'a>,
     prefix: &'a str,
     attributes: HashMap<&'a str, &'a AttributeProto>,
 }

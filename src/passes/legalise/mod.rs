@@ -28,9 +28,9 @@ use tract_onnx::prelude::TractResult;
 use super::context::Context;
 use crate::cast::element_type::ElementType;
 use crate::onnx::cast_spec::Operator;
-use crate::onnx::lowered::{DOMAIN, Form, PrivateCast};
+use crate::onnx::lowered::{DOMAIN, OperatorForm, PrivateCast};
 use crate::onnx::operators::schema::schema;
-use crate::passes::facts::fact::{Fact, Origin};
+use crate::passes::facts::fact::{Fact, FactOrigin};
 
 /// Rewrites what tract cannot take as it stands, node by node. Before: an operator of ONNX's; after: the same, in a form that
 /// tract's builder for it reads right.
@@ -86,7 +86,7 @@ fn forget_declarations(graph: &mut Graph, body: BodyId) {
 /// and a `Squeeze` without axes, which tract reads right by one opset only.
 fn build_at_opset(graph: &mut Graph, context: &mut Context, id: NodeId, built_by: i64) {
     const SQUEEZE_OF_ALL: i64 = 13;
-    if !matches!(context.form(id), Form::Own | Form::ExactDivision) {
+    if !matches!(context.form(id), OperatorForm::Own | OperatorForm::ExactDivision) {
         return;
     }
     let node = graph.node(id);
@@ -187,7 +187,7 @@ fn give_one_type(graph: &mut Graph, context: &mut Context, id: NodeId) {
         }
         let name = format!("{DOMAIN}:one-type{place}:{}", graph.node(id).label());
         let cast = graph.add(Place::Before(id), NewNode::of("Cast", &[value], name));
-        context.lower(cast, Form::Cast(PrivateCast::own(ty, wanted)));
+        context.lower(cast, OperatorForm::Cast(PrivateCast::own(ty, wanted)));
         graph.set_input(id, place, graph.node(cast).output(0));
     }
 }
@@ -305,11 +305,11 @@ fn give_mask_of_numbers(
         let floats = NewNode::of("Where", &[mask, seen, hidden], floats);
         let floats = graph.add_value(Place::Before(id), floats);
         let cast = graph.add(Place::Before(id), NewNode::of("Cast", &[floats], numbers));
-        context.lower(cast, Form::Cast(PrivateCast::own(None, ty)));
+        context.lower(cast, OperatorForm::Cast(PrivateCast::own(None, ty)));
         graph.node(cast).output(0).unwrap_or(floats)
     });
     masks.insert((body, mask), numbers);
-    context.facts.insert(numbers, Fact { ty: Some(ty), origin: Origin::Data });
+    context.facts.insert(numbers, Fact { ty: Some(ty), origin: FactOrigin::Data });
     graph.set_input(id, MASK, Some(numbers));
 }
 

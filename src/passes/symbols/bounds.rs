@@ -8,7 +8,7 @@ use tract_onnx::prelude::{DatumType, Tensor};
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::rules::Rules;
 use crate::onnx::node::{NodeView, int};
-use crate::onnx::operators::behaviour::{Behaviour, Inputs, Sizes};
+use crate::onnx::operators::behaviour::{Behaviour, InputPlaces, Sizes};
 use crate::tensor::conversion::Conversion;
 
 /// The most elements of a constant that are looked at.
@@ -151,7 +151,7 @@ pub(in crate::passes) fn of_output(
     };
     match behaviour.sizes {
         Sizes::Keeps(moved) | Sizes::Moves(moved) => {
-            let keeps_all = behaviour.only_rearranges || moved == Inputs::All;
+            let keeps_all = behaviour.only_rearranges || moved == InputPlaces::All;
             let mut hull: Option<Bounds> = None;
             let places = (0..node.input_places()).filter(|index| moved.contains(*index));
             for index in places.filter(|index| is_given(*index)) {

@@ -3,23 +3,23 @@
 use onnx_cast_graph::{BodyId, Graph, Made, NewNode, NodeId, NodeView, Place, ValueId};
 
 use super::plan::{NodePlan, SymbolPlan, TakenAs, ValueKind};
-use crate::onnx::lowered::{DOMAIN, Form, PrivateCast};
+use crate::onnx::lowered::{DOMAIN, OperatorForm, PrivateCast};
 use crate::onnx::operators::behaviour::{Behaviour, Sizes};
 use crate::passes::context::Context;
 
 /// Edits all bodies as planned.
 pub(super) fn write(graph: &mut Graph, context: &mut Context, plan: &mut SymbolPlan) {
     let main = graph.main();
-    Writer { graph, context, plan }.body(main);
+    SymbolWriter { graph, context, plan }.body(main);
 }
 
-struct Writer<'g, 'c, 'o> {
+struct SymbolWriter<'g, 'c, 'o> {
     graph: &'g mut Graph,
     context: &'c mut Context<'o>,
     plan: &'c mut SymbolPlan,
 }
 
-impl Writer<'_, '_, '_> {
+impl SymbolWriter<'_, '_, '_> {
     fn body(&mut self, body: BodyId) {
         for id in self.graph.nodes_of(body) {
             self.node(id);
@@ -103,7 +103,7 @@ impl Writer<'_, '_, '_> {
             }
             let name = format!("{DOMAIN}:{}", self.graph.value(value).name);
             let cast = self.graph.add(Place::After(id), NewNode::of("Cast", &[value], name));
-            self.context.lower(cast, Form::Cast(PrivateCast::to_numbers()));
+            self.context.lower(cast, OperatorForm::Cast(PrivateCast::to_numbers()));
             let numbers = self.graph.node(cast).output(0);
             self.note(Some(value), numbers);
         }

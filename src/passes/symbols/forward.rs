@@ -7,9 +7,9 @@ use super::bounds::{self, Bounds};
 use super::plan::{SymbolPlan, ValueKind, ValuePlan};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
-use crate::onnx::lowered::Form;
+use crate::onnx::lowered::OperatorForm;
 use crate::onnx::node::refusal;
-use crate::onnx::operators::behaviour::{Behaviour, Inputs, Sizes};
+use crate::onnx::operators::behaviour::{Behaviour, InputPlaces, Sizes};
 use crate::passes::context::Context;
 
 /// What is found out about all values of a graph.
@@ -68,7 +68,7 @@ impl SymbolReader<'_, '_, '_> {
                 .flatten()
                 .all(|value| self.value(Some(*value)).is_some_and(|held| held.is_constant));
         let bounds = self.bounds(node, behaviour);
-        let is_measured = matches!(self.context.form(id), Form::Measured { .. });
+        let is_measured = matches!(self.context.form(id), OperatorForm::Measured { .. });
         let kind = match self.kind(node, behaviour) {
             ValueKind::Dimensions if is_measured => ValueKind::Numbers,
             // Where a body only moves dimensions from around it, it cannot resolve them.
@@ -124,7 +124,7 @@ impl SymbolReader<'_, '_, '_> {
     fn symbol_bounds(&self, node: &Node, behaviour: &Behaviour) -> Option<Bounds> {
         let moved = match behaviour.sizes {
             Sizes::Keeps(moved) | Sizes::Moves(moved) => moved,
-            Sizes::Casts => Inputs::Only(&[0]),
+            Sizes::Casts => InputPlaces::Only(&[0]),
             _ => return None,
         };
         let values = node.inputs().iter().enumerate();
@@ -152,7 +152,7 @@ impl SymbolReader<'_, '_, '_> {
 
     /// What the symbols among some of a node's inputs are together, and whether all of these inputs keep their values among
     /// symbols.
-    fn meet(&self, node: &Node, places: Inputs) -> (ValueKind, bool) {
+    fn meet(&self, node: &Node, places: InputPlaces) -> (ValueKind, bool) {
         let (mut kind, mut is_exact) = (ValueKind::Numbers, true);
         for place in (0..node.inputs().len()).filter(|place| places.contains(*place)) {
             match self.value(node.input(place)) {
@@ -170,7 +170,7 @@ impl SymbolReader<'_, '_, '_> {
     }
 
     /// Whether what says where to move elements to is known before the model runs.
-    fn is_static(&self, node: &Node, moved: Inputs) -> bool {
+    fn is_static(&self, node: &Node, moved: InputPlaces) -> bool {
         (0..node.inputs().len()).filter(|place| !moved.contains(*place)).all(|place| {
             self.value(node.input(place)).map_or(!node.gives(place), |value| {
                 value.is_constant || value.is_symbolic() || value.kind == ValueKind::Condition
@@ -191,7 +191,7 @@ impl SymbolReader<'_, '_, '_> {
             Sizes::Measures => return ValueKind::Dimensions,
             Sizes::AsNumbers => return ValueKind::Numbers,
             Sizes::Casts => {
-                let (kind, is_exact) = self.meet(node, Inputs::Only(&[0]));
+                let (kind, is_exact) = self.meet(node, InputPlaces::Only(&[0]));
                 let is_int64 = int(node, "to") == Some(ElementType::Int64 as i64);
                 return exact((kind, is_exact && is_int64));
             }
@@ -201,7 +201,7 @@ impl SymbolReader<'_, '_, '_> {
             }
             Sizes::Decides => return self.decided(node),
             Sizes::Compares => {
-                let (kind, is_exact) = self.meet(node, Inputs::All);
+                let (kind, is_exact) = self.meet(node, InputPlaces::All);
                 let is_condition = is_exact && self.are_apart(node) && kind != ValueKind::Numbers;
                 return if is_condition { ValueKind::Condition } else { ValueKind::Numbers };
             }
@@ -210,14 +210,14 @@ impl SymbolReader<'_, '_, '_> {
                 (kind, is_exact && self.is_static(node, moved))
             }
             Sizes::Divides => {
-                let (kind, is_exact) = self.meet(node, Inputs::All);
+                let (kind, is_exact) = self.meet(node, InputPlaces::All);
                 // tract divides by a symbol only where nothing remains.
                 let is_symbol = self.value(node.input(1)).is_some_and(ValuePlan::is_symbolic);
                 let divides = self.is_at_least(node, 1, 1) || is_symbol;
                 (kind, is_exact && self.is_at_least(node, 0, 0) && divides)
             }
             Sizes::Remainders => {
-                let (kind, is_exact) = self.meet(node, Inputs::All);
+                let (kind, is_exact) = self.meet(node, InputPlaces::All);
                 let is_positive = self.is_at_least(node, 0, 0) && self.is_at_least(node, 1, 1);
                 (kind, is_exact && is_positive && int(node, "fmod").unwrap_or(0) == 0)
             }
@@ -227,7 +227,7 @@ impl SymbolReader<'_, '_, '_> {
             | Sizes::Negates
             | Sizes::Least
             | Sizes::Most
-            | Sizes::Clips => self.meet(node, Inputs::All),
+            | Sizes::Clips => self.meet(node, InputPlaces::All),
         };
         match kind {
             ValueKind::Dimensions | ValueKind::Expression if is_exact => ValueKind::Expression,

@@ -10,7 +10,7 @@ use std::{env, iter, slice};
 
 use crate::cast::element_type::ElementType;
 use crate::cast::kernel::level::Level;
-use crate::cast::kernel::places::Target;
+use crate::cast::kernel::places::TargetBytes;
 use crate::cast::kernel::select::select;
 use crate::cast::kernel::stream;
 use crate::cast::rules::Rules;
@@ -112,7 +112,7 @@ fn numbers_that_are_read_from_strings_fill_their_target() {
         let texts: Vec<String> = (0..600).map(|number| (number % 2).to_string()).collect();
         let mut output = Memory::new(texts.len() * to.carrier_bytes().expect("a number"), WORD);
         let parse = Parse::new(to, Rules::default());
-        let target = Target::new(output.places());
+        let target = TargetBytes::new(output.places());
         parse.run(Level::best(), &texts, target).expect("numbers");
         let one = convert(ElementType::Bool, to, Rules::default(), 1).expect("numbers");
         let zero = convert(ElementType::Bool, to, Rules::default(), 0).expect("numbers");

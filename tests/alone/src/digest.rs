@@ -3,7 +3,7 @@
 
 use crate::cast::element_type::ElementType;
 use crate::cast::kernel::level::Level;
-use crate::cast::kernel::places::Target;
+use crate::cast::kernel::places::TargetBytes;
 use crate::cast::kernel::select::select;
 use crate::cast::quantize::operator::{Dequantize, Quantize, Quantizer};
 use crate::cast::quantize::scalar;
@@ -105,7 +105,7 @@ fn numbers_are_spelled_and_read_the_same() {
             for text in texts.chunks(1).step_by(5) {
                 let mut output = [0u64];
                 let place = &mut bytemuck::cast_slice_mut(&mut output)[..width];
-                match parse.run(Level::BASELINE, text, Target::over(place)) {
+                match parse.run(Level::BASELINE, text, TargetBytes::over(place)) {
                     Ok(()) => digest.add(codes(to, &output, 1)[0]),
                     Err(index) => digest.add(index as u64 + 1),
                 }

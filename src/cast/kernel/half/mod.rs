@@ -15,7 +15,7 @@ use half::f16;
 use super::level::Level;
 use super::loops::{Kernel, map};
 use super::places::places;
-use super::read::Source;
+use super::read::SourceElement;
 use super::round::Narrow;
 #[cfg(target_arch = "x86_64")]
 use super::x86::half as machine;
@@ -67,6 +67,6 @@ unsafe impl Kernel for FromHalf {
         if 2 * done == src.len() {
             return;
         }
-        map(<f16 as Source>::to_f32).run(level, &src[2 * done..], &mut dst[4 * done..]);
+        map(<f16 as SourceElement>::to_f32).run(level, &src[2 * done..], &mut dst[4 * done..]);
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct RowSums {
     /// other way around then.
     pub(super) own: Vec<Term>,
     pub(super) reach: TermReach,
-    pub(super) form: Form,
+    pub(super) form: BytePlaces,
 }
 
 /// What a row has more.
@@ -63,7 +63,7 @@ pub(super) enum TermReach {
 
 /// Which bytes of a target the two are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum BytePlaces {
     /// The two most significant ones; all below are zero.
     Upper,
     /// The least significant one, and all above it, which are alike.
@@ -80,11 +80,11 @@ impl RowSums {
         };
         let is_zero = |byte: usize| plane(byte) == [0; 256];
         let (form, planes) = if width == 1 {
-            (Form::Extended, [plane(0), [0; 256]])
+            (BytePlaces::Extended, [plane(0), [0; 256]])
         } else if (0..width - 2).all(is_zero) {
-            (Form::Upper, [plane(width - 2), plane(width - 1)])
+            (BytePlaces::Upper, [plane(width - 2), plane(width - 1)])
         } else if (2..width).all(|byte| plane(byte) == plane(1)) {
-            (Form::Extended, [plane(0), plane(1)])
+            (BytePlaces::Extended, [plane(0), plane(1)])
         } else {
             return None;
         };

@@ -6,7 +6,7 @@
 use std::mem::MaybeUninit;
 
 use super::vector::{Vector, add, and, every, interleave, load, look_up, store, upper_digit, xor};
-use super::{DigitRow, Form, ROW, RowSums, Term, TermReach};
+use super::{BytePlaces, DigitRow, ROW, RowSums, Term, TermReach};
 use crate::cast::kernel::level::Level;
 
 /// Vectors of codes that are looked up together, so that rows are loaded once for all of them.
@@ -43,10 +43,10 @@ impl Tables {
         match (self.width, rows.form) {
             (1, _) => blocks::<1, 1, true>(rows, src, dst),
             (2, _) => blocks::<2, 2, true>(rows, src, dst),
-            (4, Form::Upper) => blocks::<2, 4, true>(rows, src, dst),
-            (4, Form::Extended) => blocks::<2, 4, false>(rows, src, dst),
-            (_, Form::Upper) => blocks::<2, 8, true>(rows, src, dst),
-            (_, Form::Extended) => blocks::<2, 8, false>(rows, src, dst),
+            (4, BytePlaces::Upper) => blocks::<2, 4, true>(rows, src, dst),
+            (4, BytePlaces::Extended) => blocks::<2, 4, false>(rows, src, dst),
+            (_, BytePlaces::Upper) => blocks::<2, 8, true>(rows, src, dst),
+            (_, BytePlaces::Extended) => blocks::<2, 8, false>(rows, src, dst),
         }
         src.len() / BLOCK * BLOCK
     }

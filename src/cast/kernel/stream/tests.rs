@@ -1,6 +1,6 @@
 use super::*;
 use crate::cast::element_type::ElementType::{Double, Float, Float8E4M3FN, Int64};
-use crate::cast::kernel::places::Target;
+use crate::cast::kernel::places::TargetBytes;
 use crate::cast::kernel::select::select;
 use crate::cast::rules::Rules;
 
@@ -20,7 +20,7 @@ fn a_streamed_output_is_the_same() {
                 // Streaming needs a buffer that begins at a cache line.
                 let mut lines = vec![Line([0; 64]); (numbers.len() * written).div_ceil(64)];
                 let dst = &mut bytemuck::cast_slice_mut(&mut lines)[..numbers.len() * written];
-                let dst = Target::over(dst).into_bytes();
+                let dst = TargetBytes::over(dst).into_bytes();
                 run(kernel.as_ref(), level, (bytes, 4), (dst, written), elements);
                 lines
             };

@@ -44,12 +44,12 @@ struct Planes {
     width: usize,
     planes: Vec<Plane>,
     /// How each two of the planes are interleaved.
-    pairs: Vec<Pair>,
+    pairs: Vec<PlanePair>,
 }
 
 /// For each byte of the first 64 that are written: whether it comes from one of two planes, and
 /// where from, an element of the first or, with 64 added, of the second.
-struct Pair {
+struct PlanePair {
     mask: u64,
     places: [u8; 64],
 }
@@ -77,13 +77,13 @@ impl Planes {
         if planes.len() > 1 {
             planes.retain(|plane| plane.table != [0; 256]);
         }
-        let pairs = planes.chunks(2).map(|pair| Pair::new(pair, width)).collect();
+        let pairs = planes.chunks(2).map(|pair| PlanePair::new(pair, width)).collect();
         Planes { width, planes, pairs }
     }
 }
 
-impl Pair {
-    fn new(pair: &[Plane], width: usize) -> Pair {
+impl PlanePair {
+    fn new(pair: &[Plane], width: usize) -> PlanePair {
         let (mut mask, mut places) = (0, [0; 64]);
         for (at, place) in places.iter_mut().enumerate() {
             let has_byte = |plane: &Plane| plane.bytes >> (at % width) & 1 == 1;
@@ -92,7 +92,7 @@ impl Pair {
                 *place = (at / width + 64 * index) as u8;
             }
         }
-        Pair { mask, places }
+        PlanePair { mask, places }
     }
 }
 
@@ -137,7 +137,7 @@ fn planes_avx512<const N: usize>(planes: &Planes, src: &[u8], dst: &mut [MaybeUn
     let (first, last) = (&pairs[0], &pairs[pairs.len() - 1]);
     // SAFETY: the arrays have 64 bytes.
     let starts = unsafe {
-        let load = |pair: &Pair| _mm512_loadu_si512(pair.places.as_ptr().cast());
+        let load = |pair: &PlanePair| _mm512_loadu_si512(pair.places.as_ptr().cast());
         (load(first), load(last))
     };
     let step = _mm512_set1_epi8((64 / width) as i8);

@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
 use crate::cast::kernel::level::Avx2;
-use crate::cast::kernel::rows::{DigitRow, Form, RowSums, Term, TermReach};
+use crate::cast::kernel::rows::{BytePlaces, DigitRow, RowSums, Term, TermReach};
 
 /// Codes of a vector.
 const CODES: usize = 32;
@@ -35,10 +35,10 @@ pub(super) fn avx2(
         match (width, rows.form) {
             (1, _) => bytes(rows, src, dst),
             (2, _) => wider::<2, true>(rows, src, dst),
-            (4, Form::Upper) => wider::<4, true>(rows, src, dst),
-            (4, Form::Extended) => wider::<4, false>(rows, src, dst),
-            (8, Form::Upper) => wider::<8, true>(rows, src, dst),
-            (8, Form::Extended) => wider::<8, false>(rows, src, dst),
+            (4, BytePlaces::Upper) => wider::<4, true>(rows, src, dst),
+            (4, BytePlaces::Extended) => wider::<4, false>(rows, src, dst),
+            (8, BytePlaces::Upper) => wider::<8, true>(rows, src, dst),
+            (8, BytePlaces::Extended) => wider::<8, false>(rows, src, dst),
             _ => return 0,
         }
     }

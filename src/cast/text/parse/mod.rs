@@ -12,7 +12,7 @@ use crate::cast::element_type::{ElementType, Family};
 use crate::cast::format;
 use crate::cast::kernel::level::Level;
 use crate::cast::kernel::loops::Kernel;
-use crate::cast::kernel::places::Target;
+use crate::cast::kernel::places::TargetBytes;
 use crate::cast::kernel::round::odd_from_f64;
 use crate::cast::kernel::select::select;
 use crate::cast::rules::Rules;
@@ -40,7 +40,12 @@ impl Parse {
     /// Writes an element for each text, by the instructions of a level; the index of the first that cannot be read is the
     /// error.
     #[inline]
-    pub(crate) fn run(&self, level: Level, texts: &[String], target: Target) -> Result<(), usize> {
+    pub(crate) fn run(
+        &self,
+        level: Level,
+        texts: &[String],
+        target: TargetBytes,
+    ) -> Result<(), usize> {
         match &self.round {
             None => (self.parser)(texts, target),
             Some(round) => self.run_tiles(round.as_ref(), level, texts, target),
@@ -52,14 +57,15 @@ impl Parse {
         round: &dyn Kernel,
         level: Level,
         texts: &[String],
-        target: Target,
+        target: TargetBytes,
     ) -> Result<(), usize> {
         with_scratch(texts.len(), |scratch| {
             let size = scratch.len();
             let tiles = texts.chunks(size).zip(target.chunks(size * self.width));
             for (tile, (texts, target)) in tiles.enumerate() {
                 let wide = &mut bytemuck::cast_slice_mut(scratch)[..texts.len() * size_of::<f32>()];
-                (self.parser)(texts, Target::over(wide)).map_err(|index| tile * size + index)?;
+                (self.parser)(texts, TargetBytes::over(wide))
+                    .map_err(|index| tile * size + index)?;
                 round.write(level, wide, target);
             }
             Ok(())
@@ -68,7 +74,7 @@ impl Parse {
 }
 
 /// Parses elements; the index of the first that cannot be is the error.
-type Parser = fn(&[String], Target) -> Result<(), usize>;
+type Parser = fn(&[String], TargetBytes) -> Result<(), usize>;
 
 /// The parser for a numeric type: the number that a string spells, rounded once. It refuses what spells no number, and
 /// for integers what the type cannot hold. For a float narrower than FLOAT it makes a FLOAT, rounded to odd, from which
@@ -118,7 +124,7 @@ const fn integers_are_read() -> bool {
 #[inline(always)]
 fn each<D: Pod>(
     texts: &[String],
-    target: Target,
+    target: TargetBytes,
     parse: impl Fn(&str) -> Option<D>,
 ) -> Result<(), usize> {
     target.try_fill(texts.iter().map(|text| parse(text)))

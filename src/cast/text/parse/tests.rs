@@ -9,7 +9,7 @@ fn decimals_round_once() {
         let mut word = [0; 8];
         let code = &mut word[..to.carrier_bytes()?];
         let texts = [text.to_string()];
-        Parse::new(to, rules).run(Level::best(), &texts, Target::over(code)).ok()?;
+        Parse::new(to, rules).run(Level::best(), &texts, TargetBytes::over(code)).ok()?;
         let code = code.iter().map(|byte| u64::from(*byte));
         let places = code.enumerate().map(|(index, byte)| {
             if cfg!(target_endian = "big") {

@@ -9,7 +9,7 @@ pub(crate) struct Behaviour {
     /// ONNX's name for it.
     operator: &'static str,
     /// What it does with the elements of its inputs.
-    elements: Elements,
+    elements: ElementUse,
     /// Whether its output has all elements of its first input, each once, and nothing else.
     pub(crate) only_rearranges: bool,
     /// What it puts in places that no element comes to.
@@ -23,37 +23,37 @@ pub(crate) struct Behaviour {
     /// What it does with the sizes of tensors.
     pub(crate) sizes: Sizes,
     /// The inputs that decide on its output's shape, of which tract makes use as symbols before the model runs.
-    pub(crate) shapes: Inputs,
+    pub(crate) shapes: InputPlaces,
     /// Those of them that are dimensions as they stand, of which tract keeps 32 bits.
-    pub(crate) dimensions: Inputs,
+    pub(crate) dimensions: InputPlaces,
     /// Whether tract brings the inputs that decide on the shape to one type.
     pub(crate) combines_shapes: bool,
 }
 
 /// Some of an operator's inputs, by place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Inputs {
+pub(crate) enum InputPlaces {
     All,
     Only(&'static [usize]),
 }
 
-impl Inputs {
+impl InputPlaces {
     /// Whether the input at a place is among them.
     pub(crate) fn contains(self, index: usize) -> bool {
         match self {
-            Inputs::All => true,
-            Inputs::Only(places) => places.contains(&index),
+            InputPlaces::All => true,
+            InputPlaces::Only(places) => places.contains(&index),
         }
     }
 }
 
 /// What an operator does with elements of a type that tract only carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Elements {
+pub(crate) enum ElementUse {
     /// It moves the elements of these inputs to its outputs and looks at none of them. The other inputs say where to.
-    Moved(Inputs),
+    Moved(InputPlaces),
     /// The same, unless its attribute `reduction` says how to compute with them.
-    MovedOrReduced(Inputs),
+    MovedOrReduced(InputPlaces),
     /// It looks at their shape alone.
     Measured,
     /// It computes with them.
@@ -77,9 +77,9 @@ pub(crate) enum Sizes {
     /// It makes some.
     Measures,
     /// It moves those of these inputs, and makes no more of them.
-    Keeps(Inputs),
+    Keeps(InputPlaces),
     /// It moves those of these inputs, of which it may make many.
-    Moves(Inputs),
+    Moves(InputPlaces),
     /// The sum of all inputs.
     Adds,
     Subtracts,
@@ -127,12 +127,12 @@ impl Behaviour {
         row.filter(|_| node.is_onnx()).unwrap_or(&COMPUTES)
     }
 
-    /// What it does with elements, [`Elements::MovedOrReduced`] decided by the node's attribute.
-    pub(crate) fn elements(&self, node: &(impl NodeView + ?Sized)) -> Elements {
+    /// What it does with elements, [`ElementUse::MovedOrReduced`] decided by the node's attribute.
+    pub(crate) fn elements(&self, node: &(impl NodeView + ?Sized)) -> ElementUse {
         match self.elements {
-            Elements::MovedOrReduced(inputs) => match word(node, "reduction") {
-                None | Some(b"none") => Elements::Moved(inputs),
-                Some(_) => Elements::Computed,
+            ElementUse::MovedOrReduced(inputs) => match word(node, "reduction") {
+                None | Some(b"none") => ElementUse::Moved(inputs),
+                Some(_) => ElementUse::Computed,
             },
             elements => elements,
         }
@@ -157,16 +157,16 @@ impl Behaviour {
     }
 }
 
-const NONE: Inputs = Inputs::Only(&[]);
-const FIRST: Inputs = Inputs::Only(&[0]);
-const FIRST_AND_THIRD: Inputs = Inputs::Only(&[0, 2]);
-const SECOND: Inputs = Inputs::Only(&[1]);
-const SECOND_AND_THIRD: Inputs = Inputs::Only(&[1, 2]);
+const NONE: InputPlaces = InputPlaces::Only(&[]);
+const FIRST: InputPlaces = InputPlaces::Only(&[0]);
+const FIRST_AND_THIRD: InputPlaces = InputPlaces::Only(&[0, 2]);
+const SECOND: InputPlaces = InputPlaces::Only(&[1]);
+const SECOND_AND_THIRD: InputPlaces = InputPlaces::Only(&[1, 2]);
 
 /// An operator that computes.
 const COMPUTES: Behaviour = Behaviour {
     operator: "",
-    elements: Elements::Computed,
+    elements: ElementUse::Computed,
     only_rearranges: false,
     fills: Fills::Nothing,
     type_attribute: None,
@@ -183,13 +183,13 @@ const fn computes(operator: &'static str, sizes: Sizes) -> Behaviour {
 }
 
 /// An operator whose output's shape depends on some inputs.
-const fn shaped_by(operator: &'static str, shapes: Inputs) -> Behaviour {
+const fn shaped_by(operator: &'static str, shapes: InputPlaces) -> Behaviour {
     Behaviour { shapes, ..computes(operator, Sizes::AsNumbers) }
 }
 
 /// An operator that moves the elements of its first input.
 const fn moves(operator: &'static str) -> Behaviour {
-    let elements = Elements::Moved(FIRST);
+    let elements = ElementUse::Moved(FIRST);
     Behaviour { elements, ..computes(operator, Sizes::Moves(FIRST)) }
 }
 
@@ -204,12 +204,12 @@ const fn rearranges(operator: &'static str) -> Behaviour {
 }
 
 const fn measures(operator: &'static str) -> Behaviour {
-    Behaviour { elements: Elements::Measured, ..computes(operator, Sizes::Measures) }
+    Behaviour { elements: ElementUse::Measured, ..computes(operator, Sizes::Measures) }
 }
 
 /// An operator that writes elements of its third input into its first, or reduces both by an attribute.
 const fn scatters(operator: &'static str) -> Behaviour {
-    let elements = Elements::MovedOrReduced(FIRST_AND_THIRD);
+    let elements = ElementUse::MovedOrReduced(FIRST_AND_THIRD);
     Behaviour { elements, ..computes(operator, Sizes::Moves(FIRST_AND_THIRD)) }
 }
 
@@ -223,12 +223,12 @@ const fn undetermined(row: Behaviour) -> Behaviour {
     Behaviour { is_undetermined: true, ..row }
 }
 
-const fn with_shapes(shapes: Inputs, row: Behaviour) -> Behaviour {
+const fn with_shapes(shapes: InputPlaces, row: Behaviour) -> Behaviour {
     Behaviour { shapes, ..row }
 }
 
 /// An operator whose second input is its output's dimensions, or what these are multiplied by.
-const fn with_dimensions(dimensions: Inputs, row: Behaviour) -> Behaviour {
+const fn with_dimensions(dimensions: InputPlaces, row: Behaviour) -> Behaviour {
     Behaviour { shapes: dimensions, dimensions, ..row }
 }
 
@@ -242,8 +242,8 @@ const BEHAVIOURS: &[Behaviour] = &[
     computes("Clip", Sizes::Clips),
     moves("Compress"),
     Behaviour {
-        elements: Elements::Moved(Inputs::All),
-        ..computes("Concat", Sizes::Keeps(Inputs::All))
+        elements: ElementUse::Moved(InputPlaces::All),
+        ..computes("Concat", Sizes::Keeps(InputPlaces::All))
     },
     Behaviour { makes_attributes: true, ..computes("Constant", Sizes::AsNumbers) },
     with_dimensions(
@@ -281,18 +281,18 @@ const BEHAVIOURS: &[Behaviour] = &[
     computes("Not", Sizes::Decides),
     computes("Or", Sizes::Decides),
     Behaviour {
-        elements: Elements::Moved(FIRST_AND_THIRD),
+        elements: ElementUse::Moved(FIRST_AND_THIRD),
         fills: Fills::Constant,
-        ..shaped_by("Pad", Inputs::Only(&[1, 3]))
+        ..shaped_by("Pad", InputPlaces::Only(&[1, 3]))
     },
     typed_by("QuantizeLinear", "output_dtype", Otherwise::Always(ElementType::Uint8)),
     undetermined(typed_by("RandomNormal", "dtype", Otherwise::Unknown)),
     undetermined(typed_by("RandomNormalLike", "dtype", Otherwise::Input(0))),
     undetermined(typed_by("RandomUniform", "dtype", Otherwise::Unknown)),
     undetermined(typed_by("RandomUniformLike", "dtype", Otherwise::Input(0))),
-    Behaviour { combines_shapes: true, ..shaped_by("Range", Inputs::All) },
+    Behaviour { combines_shapes: true, ..shaped_by("Range", InputPlaces::All) },
     with_dimensions(SECOND, rearranges("Reshape")),
-    shaped_by("Resize", Inputs::Only(&[3])),
+    shaped_by("Resize", InputPlaces::Only(&[3])),
     moves("ReverseSequence"),
     undetermined(computes("Scan", Sizes::AsNumbers)),
     scatters("Scatter"),
@@ -300,7 +300,7 @@ const BEHAVIOURS: &[Behaviour] = &[
     scatters("ScatterND"),
     measures("Shape"),
     measures("Size"),
-    with_shapes(Inputs::Only(&[1, 2, 3, 4]), keeps("Slice")),
+    with_shapes(InputPlaces::Only(&[1, 2, 3, 4]), keeps("Slice")),
     moves("SpaceToDepth"),
     with_shapes(SECOND, keeps("Split")),
     rearranges("Squeeze"),
@@ -311,7 +311,7 @@ const BEHAVIOURS: &[Behaviour] = &[
     Behaviour { fills: Fills::Zero, sizes: Sizes::AsNumbers, ..moves("Trilu") },
     rearranges("Unsqueeze"),
     Behaviour {
-        elements: Elements::Moved(SECOND_AND_THIRD),
+        elements: ElementUse::Moved(SECOND_AND_THIRD),
         ..computes("Where", Sizes::Moves(SECOND_AND_THIRD))
     },
     computes("Xor", Sizes::Decides),

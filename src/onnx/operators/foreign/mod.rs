@@ -6,16 +6,16 @@ use crate::onnx::node::NodeView;
 
 /// The type of an output.
 #[derive(Debug, Clone, Copy)]
-enum Output {
+enum ForeignOutput {
     /// That of the first input.
     Same,
     Float,
 }
 
-use Output::{Float, Same};
+use ForeignOutput::{Float, Same};
 
 /// Sorted by name.
-const CONTRIB: &[(&str, &[Output])] = &[
+const CONTRIB: &[(&str, &[ForeignOutput])] = &[
     ("BiasGelu", &[Same]),
     ("FastGelu", &[Same]),
     ("Gelu", &[Same]),
@@ -33,7 +33,7 @@ const CONTRIB: &[(&str, &[Output])] = &[
     ("Trilu", &[Same]),
 ];
 
-fn outputs(node: &(impl NodeView + ?Sized)) -> Option<&'static [Output]> {
+fn outputs(node: &(impl NodeView + ?Sized)) -> Option<&'static [ForeignOutput]> {
     let found = CONTRIB.binary_search_by(|(name, _)| (*name).cmp(node.op_type())).ok()?;
     CONTRIB.get(found).map(|(_, outputs)| *outputs)
 }

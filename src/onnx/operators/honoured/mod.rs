@@ -52,7 +52,7 @@ pub(crate) fn check(
     let (Some(row), Some(version)) = (found, known) else {
         return Err(refusal(node, nobody_computes(domain, node)).of_sound_model());
     };
-    let site = Site { node, given: &given, row, version };
+    let site = HonouredSite { node, given: &given, row, version };
     site.check_version(domain)?;
     site.check_attributes()?;
     if domain.is_empty() {
@@ -85,14 +85,14 @@ fn nobody_computes(domain: &str, node: &Node) -> String {
 }
 
 /// A node, and what is known of its operator.
-struct Site<'a> {
+struct HonouredSite<'a> {
     node: &'a Node,
     given: &'a dyn Fn(usize) -> Option<DeclaredValue>,
     row: &'static HonouredRow,
     version: &'static Version,
 }
 
-impl Site<'_> {
+impl HonouredSite<'_> {
     fn refuse(&self, problem: impl Into<String>) -> Error {
         refusal(self.node, format!("{}, the model imports {}", problem.into(), self.node.opset))
     }

@@ -2,7 +2,7 @@
 
 use tract_onnx::pb::attribute_proto::AttributeType;
 
-use super::behaviour::{Behaviour, Elements, Otherwise};
+use super::behaviour::{Behaviour, ElementUse, Otherwise};
 use super::foreign;
 use super::schema::{self, ParameterType, Schema};
 use crate::cast::element_type::ElementType;
@@ -35,9 +35,9 @@ pub(crate) fn check_inputs(
     let Some(schema) = schema else { return Ok(()) };
     let elements = Behaviour::of(node).elements(node);
     let is_moved = |place: usize| match elements {
-        Elements::Moved(moved) => moved.contains(place),
-        Elements::Measured => true,
-        Elements::MovedOrReduced(_) | Elements::Computed => false,
+        ElementUse::Moved(moved) => moved.contains(place),
+        ElementUse::Measured => true,
+        ElementUse::MovedOrReduced(_) | ElementUse::Computed => false,
     };
     let is_plain = |ty: &ElementType| !ty.is_exotic() && *ty != ElementType::Float16;
     let mut bound: Vec<(&str, ElementType)> = vec![];

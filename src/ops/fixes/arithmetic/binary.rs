@@ -29,10 +29,10 @@ use crate::ops::fixes::arithmetic::power::Power;
 use crate::ops::fixes::arithmetic::quotient::Quotient;
 use crate::ops::fixes::arithmetic::reciprocal;
 use crate::ops::fixes::arithmetic::remainder::{Remainder, RemainderOfDims};
-use crate::ops::fixes::functions::{Function, Kind};
+use crate::ops::fixes::functions::{ElementFunction, Kind};
 use crate::ops::host::checked::allowance::is_kept;
 use crate::ops::host::element_wise::{binary_by, binary_like};
-use crate::ops::host::hook::{Instead, Patch, Site, refused};
+use crate::ops::host::hook::{HookSite, Instead, Patch, refused};
 use crate::ops::host::integers::is_integer;
 use crate::ops::host::label::Label;
 
@@ -44,7 +44,7 @@ fn types(model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<[DatumTy
 
 /// Wires an operator between operands that have been given one rank and one type.
 pub(crate) fn wire(
-    site: &Site,
+    site: &HookSite,
     model: &mut TypedModel,
     inputs: &[OutletId],
     operator: Box<dyn BinMiniOp>,
@@ -67,7 +67,7 @@ fn uniform(model: &TypedModel, inputs: &[OutletId]) -> TractResult<TVec<Option<f
 /// Wires the operator with nothing removed, if both operands are floats and one is a constant of which `is_misread` says
 /// that tract takes it for another.
 fn unsimplified<T: BinMiniOp + Clone + PartialEq + Eq>(
-    site: &Site,
+    site: &HookSite,
     model: &mut TypedModel,
     inputs: &[OutletId],
     operator: T,
@@ -113,7 +113,7 @@ fn made(model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<TVec<usiz
 
 /// Wires `And`, `Or` and `Xor` of open sizes: an operand may turn out to be a constant when the model is simplified, and tract
 /// then makes a constant of the result, however large.
-pub(crate) fn logic(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn logic(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let ty = DatumType::Bool;
     if types(model, inputs)? != Some([ty; 2]) {
         return Ok(None);
@@ -129,7 +129,7 @@ pub(crate) fn logic(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) ->
     wire(site, model, inputs, op, ty)
 }
 
-pub(crate) fn mul(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn mul(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some([a, b]) = types(model, inputs)? else { return Ok(None) };
     if a == b && is_integer(a) {
         return wire(site, model, inputs, Box::new(IntegerMul), a);
@@ -172,7 +172,7 @@ fn leave_product(node: &mut TypedNode) {
 }
 
 /// Wires `PRelu` by a constant that a product would misread.
-pub(crate) fn prelu(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn prelu(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [x, _] = *inputs else { return Ok(None) };
     let mut product = site.clone();
     product.name = site.part("product");
@@ -186,7 +186,7 @@ pub(crate) fn prelu(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) ->
     model.wire_node(&site.name, Iff, &[&*is_below, &*product, &[x]].concat()).map(Some)
 }
 
-pub(crate) fn add(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn add(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     // −0 becomes 0, where it may be.
     let has_no_negative =
         inputs.iter().any(|input| reciprocal::is_never_negative_zero(model, *input));
@@ -198,7 +198,7 @@ pub(crate) fn add(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> I
     unsimplified(site, model, inputs, Add, is_misread)
 }
 
-pub(crate) fn sub(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn sub(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let is_misread: fn(f64) -> bool = if is_open_uniform(model, inputs)? {
         |x| rounds_to(x, 0.) || x == 0.
     } else {
@@ -209,7 +209,7 @@ pub(crate) fn sub(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> I
 
 /// Of floats, tract multiplies by the divisor's reciprocal, which is left to it where that is as good;
 /// where the quotient is rounded to half precision, it is a division.
-pub(crate) fn div(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn div(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some([a, b]) = types(model, inputs)? else { return Ok(None) };
     if a == b && is_integer(a) {
         return wire(site, model, inputs, Box::new(IntegerDiv { node: site.node() }), a);
@@ -226,7 +226,7 @@ pub(crate) fn div(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> I
     wire(site, model, inputs, Box::new(Quotient), a)
 }
 
-pub(crate) fn pow(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn pow(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some([a, b]) = types(model, inputs)? else { return Ok(None) };
     if is_integer(a) && is_integer(b) {
         let inputs = wire_rank_broadcast(&site.name, model, inputs)?;
@@ -249,7 +249,7 @@ pub(crate) fn pow(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> I
 }
 
 /// Wires the power by 0.5, which is a square root but for −∞ and −0.
-fn root(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+fn root(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let (Some([a, b]), [base, exponent]) = (types(model, inputs)?, inputs) else { return Ok(None) };
     let is_half = uniform(model, &[*exponent])?.first() == Some(&Some(0.5));
     let (shape, other) = (&model.outlet_fact(*base)?.shape, &model.outlet_fact(*exponent)?.shape);
@@ -261,11 +261,11 @@ fn root(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     {
         return Ok(None);
     }
-    let function = Function { kind: Kind::HalfPower, alpha: 1.0, beta: 1.0 };
+    let function = ElementFunction { kind: Kind::HalfPower, alpha: 1.0, beta: 1.0 };
     model.wire_node(&site.name, function, &[*base]).map(Some)
 }
 
-pub(crate) fn modulo(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn modulo(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some([a, b]) = types(model, inputs)? else { return Ok(None) };
     let floor = site.int("fmod", 0)? == 0;
     let is_dim = |ty: DatumType| ty.is_tdim() || is_integer(ty);
@@ -284,7 +284,7 @@ pub(crate) fn modulo(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -
     Ok(None)
 }
 
-pub(crate) fn equal(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn equal(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     if types(model, inputs)? != Some([DatumType::Bool; 2]) {
         return Ok(None);
     }

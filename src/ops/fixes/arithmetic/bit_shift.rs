@@ -8,11 +8,11 @@ use tract_onnx::tract_core::ops::binary::BinMiniOp;
 
 use crate::ops::fixes::arithmetic::binary::wire;
 use crate::ops::host::element_wise::binary_by_eval;
-use crate::ops::host::hook::{Instead, Site};
+use crate::ops::host::hook::{HookSite, Instead};
 use crate::ops::host::integers::{is_integer, pairs, read, write};
 
 /// The same as tract's, where nothing is left undefined.
-pub(crate) fn bit_shift(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn bit_shift(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [x, y] = inputs else { return Ok(None) };
     let bits = model.outlet_fact(*y)?;
     let (x, y) = (model.outlet_fact(*x)?.datum_type, bits.datum_type);

@@ -11,12 +11,12 @@ use tract_onnx::tract_core::tract_data::itertools::Itertools;
 
 use crate::ops::fixes::arithmetic::reduce::wire_of;
 use crate::ops::host::element_wise::{along_axes, typed_op};
-use crate::ops::host::hook::{Instead, Mapped, Patch, Site};
+use crate::ops::host::hook::{HookSite, Instead, Mapped, Patch};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Row, Save, Saved};
 
 /// Wires the extremum of floats.
-pub(crate) fn extremum(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn extremum(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let reducer = match site.proto.op_type.as_str() {
         "ReduceMax" => Reducer::Max,
         "ReduceMin" => Reducer::Min,

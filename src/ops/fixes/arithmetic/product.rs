@@ -17,7 +17,7 @@ use tract_onnx::tract_hir::ops::matmul::MatMulInference;
 use crate::error::Error;
 use crate::ops::fixes::arithmetic::binary::{IntegerMul, Unsimplified};
 use crate::ops::host::element_wise::typed_op;
-use crate::ops::host::hook::{Instead, Mapped, Site, refused};
+use crate::ops::host::hook::{HookSite, Instead, Mapped, refused};
 use crate::ops::host::integers::is_integer;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::save;
@@ -38,7 +38,7 @@ fn product_type(model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<D
 }
 
 /// Wires `MatMul`.
-pub(crate) fn matmul(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn matmul(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some(ty) = product_type(model, inputs)? else { return Ok(None) };
     // tract folds constants as it wires, and has no kernel to do it with.
     let mut draft = TypedModel { symbols: model.symbols.clone(), ..TypedModel::default() };
@@ -58,7 +58,11 @@ pub(crate) fn matmul(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -
 }
 
 /// Wires `MatMulInteger` of constants, or by a zero point for each row in as many axes, as a product of INT32.
-pub(crate) fn matmul_integer(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn matmul_integer(
+    site: &HookSite,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> Instead {
     let [a, b, ..] = inputs else { return Ok(None) };
     let is_constant = |outlet| TractResult::Ok(model.outlet_fact(outlet)?.konst.is_some());
     let mut is_ours = is_constant(*a)? && is_constant(*b)?;
@@ -104,7 +108,7 @@ pub(crate) fn matmul_integer(site: &Site, model: &mut TypedModel, inputs: &[Outl
 }
 
 /// Wires `Gemm` of integers and of DOUBLE, which tract multiplies by FLOATs. The factors of integers must be integers.
-pub(crate) fn gemm(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn gemm(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [a, b, rest @ ..] = inputs else { return Ok(None) };
     let ty = model.outlet_fact(*a)?.datum_type;
     let is_double = ty == DatumType::F64;

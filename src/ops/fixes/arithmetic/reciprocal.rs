@@ -9,7 +9,7 @@ use tract_onnx::tract_core::ops::nn::Reduce;
 
 use crate::ops::cast::op::OnnxCast;
 use crate::ops::fixes::arithmetic::sum::CorrectedSum;
-use crate::ops::fixes::functions::{Function, Kind};
+use crate::ops::fixes::functions::{ElementFunction, Kind};
 
 /// Whether tract's product is as good: of a dividend and a divisor of floats.
 pub(crate) fn is_as_good_a_product(
@@ -119,7 +119,8 @@ fn is_deviation(model: &TypedModel, mut value: OutletId) -> bool {
         if node.op_is::<Reduce>() || node.op_is::<CorrectedSum>() {
             return has_root;
         }
-        let is_root = node.op_as::<Function>().is_some_and(|function| function.kind == Kind::Sqrt);
+        let is_root =
+            node.op_as::<ElementFunction>().is_some_and(|function| function.kind == Kind::Sqrt);
         has_root |= is_root;
         match node.inputs.first() {
             Some(input) if is_root || is_scaled(node) || node.op_is::<OnnxCast>() => value = *input,

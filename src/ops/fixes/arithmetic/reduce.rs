@@ -14,8 +14,8 @@ use crate::error::Error;
 use crate::onnx::node::from_front;
 use crate::ops::fixes::apart::mapping_apart;
 use crate::ops::host::element_wise::{along_axes, typed_op};
-use crate::ops::host::hook::{Instead, Mapped, Site, Wired, refused};
-use crate::ops::host::integers::{Wide, is_integer, read, write};
+use crate::ops::host::hook::{HookSite, Instead, Mapped, Wired, refused};
+use crate::ops::host::integers::{WideIntegers, is_integer, read, write};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{by_debug, save};
 
@@ -54,7 +54,7 @@ impl Reducer {
         Reducer::SumSquare,
     ];
 
-    fn of(site: &Site) -> TractResult<Option<Reducer>> {
+    fn of(site: &HookSite) -> TractResult<Option<Reducer>> {
         let last = site.int("select_last_index", 0)? != 0;
         Ok(Some(match site.proto.op_type.as_str() {
             "ArgMax" => Reducer::ArgMax { last },
@@ -143,7 +143,7 @@ impl Reducer {
 }
 
 /// Wires the reduction of integers, of BOOL, or of dimensions.
-pub(crate) fn reduce(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn reduce(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some(reducer) = Reducer::of(site)? else { return Ok(None) };
     let is_ours = |ty: DatumType| {
         let is_whole = is_integer(ty) || matches!(ty, DatumType::Bool | DatumType::TDim);
@@ -154,7 +154,7 @@ pub(crate) fn reduce(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -
 
 /// Wires the reduction of data whose type is ours, along axes that are known.
 pub(crate) fn wire_of<O: TypedOp>(
-    site: &Site,
+    site: &HookSite,
     model: &mut TypedModel,
     inputs: &[OutletId],
     is_ours: impl Fn(DatumType) -> bool,
@@ -169,7 +169,7 @@ pub(crate) fn wire_of<O: TypedOp>(
 
 /// Wires a reduction, and drops the axes that it reduces unless they stay.
 pub(crate) fn wire_reduction(
-    site: &Site,
+    site: &HookSite,
     model: &mut TypedModel,
     data: OutletId,
     op: Box<dyn TypedOp>,
@@ -190,7 +190,7 @@ pub(crate) fn wire_reduction(
 
 /// The axes to reduce, in order, or `None` if they are not known before the model runs.
 pub(crate) fn axes(
-    site: &Site,
+    site: &HookSite,
     model: &TypedModel,
     inputs: &[OutletId],
     rank: usize,
@@ -206,7 +206,7 @@ pub(crate) fn axes(
 }
 
 /// The axes as a node names them, by an attribute or by an input.
-fn named_axes(site: &Site, input: Option<&Tensor>) -> TractResult<Vec<i64>> {
+fn named_axes(site: &HookSite, input: Option<&Tensor>) -> TractResult<Vec<i64>> {
     if site.proto.op_type.starts_with("Arg") {
         return Ok(vec![site.int("axis", 0)?]);
     }
@@ -217,7 +217,7 @@ fn named_axes(site: &Site, input: Option<&Tensor>) -> TractResult<Vec<i64>> {
 }
 
 /// The axes that are named, counted from the first.
-fn places(site: &Site, named: &[i64], rank: usize) -> TractResult<TVec<usize>> {
+fn places(site: &HookSite, named: &[i64], rank: usize) -> TractResult<TVec<usize>> {
     if named.is_empty() {
         let all = site.int("noop_with_empty_axes", 0)? == 0;
         return Ok(if all { (0..rank).collect() } else { tvec!() });
@@ -257,7 +257,7 @@ impl IntegerReduce {
         if self.reducer.is_place() { DatumType::I64 } else { input }
     }
 
-    fn reduce(&self, input: &Wide, ty: DatumType) -> TractResult<Wide> {
+    fn reduce(&self, input: &WideIntegers, ty: DatumType) -> TractResult<WideIntegers> {
         let shape: TVec<usize> = input.shape().into();
         let output = reduced(&shape, &self.axes);
         let together = input.view().permuted_axes(&*kept_first(shape.len(), &self.axes));

@@ -8,7 +8,7 @@ use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
 
 use crate::error::Error;
 use crate::ops::host::element_wise::{binary_by_eval, natural_axes, typed_op};
-use crate::ops::host::hook::{Instead, Site, refused};
+use crate::ops::host::hook::{HookSite, Instead, refused};
 use crate::ops::host::integers::{dims, is_integer, pairs, read, write};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::save;
@@ -85,7 +85,12 @@ pub(crate) struct RemainderOfDims {
 
 impl RemainderOfDims {
     /// Wires it, or leaves it to tract where that is right: dimensions that are not negative by a positive number.
-    pub(crate) fn wire(self, site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+    pub(crate) fn wire(
+        self,
+        site: &HookSite,
+        model: &mut TypedModel,
+        inputs: &[OutletId],
+    ) -> Instead {
         let [a, b] = inputs else { return Ok(None) };
         let constant =
             |outlet: &OutletId| model.outlet_fact(*outlet).map(|fact| fact.konst.clone());

@@ -7,7 +7,7 @@ use super::bias::{Mask, QueryPlace, softmax};
 use super::op::{Attend, Optional};
 use super::shapes::AttentionSizes;
 use crate::cast::kernel::level::Level;
-use crate::ops::fixes::recurrent::Packed;
+use crate::ops::fixes::recurrent::PackedRows;
 
 impl Attend {
     pub(super) fn eval_as<T: Real>(&self, inputs: &[TValue]) -> TractResult<TVec<TValue>> {
@@ -78,9 +78,9 @@ impl Attend {
         for head in 0..batch * sizes.heads {
             let (at, head_of) = (head / sizes.heads.max(1), head % sizes.heads.max(1));
             let group = at * groups + head_of * groups / sizes.heads.max(1);
-            let keys = Packed::new(row(&key, group, all * sizes.key_size), sizes.key_size);
+            let keys = PackedRows::new(row(&key, group, all * sizes.key_size), sizes.key_size);
             let of_values = row(&value, group, all * sizes.value_size);
-            let values = Packed::of_columns(of_values, sizes.value_size);
+            let values = PackedRows::of_columns(of_values, sizes.value_size);
             let q = row(&q, head, sizes.queries * sizes.key_size);
             let mut scores = vec![T::default(); sizes.queries * all];
             keys.add_products(level, q, &mut scores, all);

@@ -9,7 +9,7 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
 
 use crate::ops::host::element_wise::typed_op;
-use crate::ops::host::hook::{Hook, Instead, Site};
+use crate::ops::host::hook::{Hook, HookSite, Instead};
 use crate::ops::host::hooked::build_hooked;
 use crate::ops::host::stock::Built;
 
@@ -32,7 +32,7 @@ fn labels(node: &NodeProto) -> usize {
     given(node, "classlabels_ints") + given(node, "classlabels_strings")
 }
 
-fn classifier(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+fn classifier(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let rows = match given(&site.proto, "intercepts") {
         0 if labels(&site.proto) == 2 && site.int("multi_class", 0)? == 0 => 1,
         0 => labels(&site.proto),
@@ -43,13 +43,13 @@ fn classifier(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Inste
 }
 
 /// Leaves a `LinearRegressor` to tract if its coefficients are as many as it takes.
-pub(crate) fn regressor(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn regressor(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     check(site, model, inputs, usize::try_from(site.int("targets", 1)?).unwrap_or(0))?;
     Ok(None)
 }
 
 /// Fails where rows of coefficients are not as long as those of the input.
-fn check(site: &Site, model: &TypedModel, inputs: &[OutletId], rows: usize) -> TractResult<()> {
+fn check(site: &HookSite, model: &TypedModel, inputs: &[OutletId], rows: usize) -> TractResult<()> {
     let [input] = inputs else { return Ok(()) };
     let features = model.outlet_fact(*input)?.shape.last().and_then(|size| size.to_usize().ok());
     let count = given(&site.proto, "coefficients");
@@ -64,7 +64,7 @@ fn check(site: &Site, model: &TypedModel, inputs: &[OutletId], rows: usize) -> T
 }
 
 /// The labels and scores of a classifier whose labels are texts; none of one whose labels are numbers.
-pub(crate) fn with_texts(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn with_texts(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let texts: Option<Vec<&str>> = site.proto.get_attr_opt_vec("classlabels_strings")?;
     let Some(texts) = texts.filter(|texts| !texts.is_empty()) else { return Ok(None) };
     let first = model.nodes.len();

@@ -30,7 +30,7 @@ use tract_onnx::tract_core::ops::scan::{InputMapping, Scan, ScanInfo, iteration_
 use crate::onnx::node::node_name;
 use crate::ops::fixes::apart::{Apart, Keeps};
 use crate::ops::host::at_opset::imported;
-use crate::ops::host::hook::{Hook, Site, Wired, Wires, refused};
+use crate::ops::host::hook::{Hook, HookSite, Wired, Wires, refused};
 use crate::ops::host::hooked::build_hooked;
 use crate::ops::host::stock::Built;
 
@@ -56,7 +56,7 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
 }
 
 /// The outputs of the `Scan` that tract has made, as tract can simplify it.
-fn settled(site: &Site, model: &mut TypedModel, outlets: Wires) -> Wired {
+fn settled(site: &HookSite, model: &mut TypedModel, outlets: Wires) -> Wired {
     let outlets = without_constants(site, model, outlets)?;
     if let Some(outlet) = outlets.first()
         && let Some(scan) = model.node_mut(outlet.node).op_as_mut::<Scan>()
@@ -125,7 +125,7 @@ fn ancestors(model: &TypedModel, node: usize) -> HashSet<usize> {
 }
 
 /// Takes the outputs that are constants out of the `Scan` that tract has made.
-fn without_constants(site: &Site, model: &mut TypedModel, mut outlets: Wires) -> Wired {
+fn without_constants(site: &HookSite, model: &mut TypedModel, mut outlets: Wires) -> Wired {
     let Some(node) = outlets.first().map(|outlet| outlet.node) else { return Ok(outlets) };
     let facts: Vec<TypedFact> = model.node_input_facts(node)?.into_iter().cloned().collect();
     let Some(scan) = model.node(node).op_as::<Scan>() else { return Ok(outlets) };

@@ -17,7 +17,7 @@ use tract_onnx::tract_core::ndarray::{Array2, Axis};
 use super::{classes, features};
 use crate::onnx::node::refusal;
 use crate::ops::host::element_wise::typed_op;
-use crate::ops::host::hook::{Hook, Instead, Site, refused};
+use crate::ops::host::hook::{Hook, HookSite, Instead, refused};
 use crate::ops::host::hooked::hooked;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Row, Save, Saved};
@@ -177,14 +177,14 @@ fn labels(node: &NodeProto) -> TractResult<Tensor> {
     })
 }
 
-fn wire(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+fn wire(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     match wire_two(site, model, inputs)? {
         Some(wires) => Ok(Some(wires)),
         None => classes::with_texts(site, model, inputs),
     }
 }
 
-fn wire_two(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+fn wire_two(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let node = &site.proto;
     let transform: Option<&str> = node.get_attr_opt("post_transform")?;
     let logistic = match transform.unwrap_or("NONE") {

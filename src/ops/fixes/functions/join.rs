@@ -5,12 +5,12 @@ use tract_onnx::tract_core::ops::binary::{BinMiniOp, TypedBinOp};
 use tract_onnx::tract_core::ops::element_wise::ElementWiseOp;
 use tract_onnx::tract_core::ops::math::{Add, Mul, Recip, sqrt};
 
-use super::{Function, Kind};
+use super::{ElementFunction, Kind};
 use crate::ops::fixes::arithmetic::quotient::Quotient;
 use crate::ops::host::hook::Patch;
 
 /// x · sigmoid(x), x · (1 + erf(x / √2)) / 2, and bounds of what is bounded.
-pub(super) fn join(function: &Function, model: &TypedModel, node: &TypedNode) -> Patch {
+pub(super) fn join(function: &ElementFunction, model: &TypedModel, node: &TypedNode) -> Patch {
     let [input] = &*node.inputs else { return Ok(None) };
     let joined = match function.kind {
         Kind::Bound => bounds(function, model, *input),
@@ -32,10 +32,10 @@ pub(super) fn join(function: &Function, model: &TypedModel, node: &TypedNode) ->
 }
 
 /// A function, what it is of, and the node whose value it makes, if that is another one than where it was found.
-type Joined = Option<(Function, OutletId, Option<usize>)>;
+type Joined = Option<(ElementFunction, OutletId, Option<usize>)>;
 
 /// tract's own root, where nothing but a reciprocal is made of it, as a norm does.
-pub(super) fn root(function: &Function, model: &TypedModel, node: &TypedNode) -> Patch {
+pub(super) fn root(function: &ElementFunction, model: &TypedModel, node: &TypedNode) -> Patch {
     let is_inverted = only_successor(model, node)
         .and_then(|next| next.op_as::<ElementWiseOp>())
         .is_some_and(|next| next.0.is::<Recip>());
@@ -85,9 +85,9 @@ fn multiple(model: &TypedModel, outlet: OutletId) -> Option<(f64, OutletId)> {
     }
 }
 
-fn bounds(function: &Function, model: &TypedModel, input: OutletId) -> Joined {
+fn bounds(function: &ElementFunction, model: &TypedModel, input: OutletId) -> Joined {
     let before = model.node(input.node);
-    let inner = before.op_as::<Function>().filter(|inner| inner.kind == Kind::Bound)?;
+    let inner = before.op_as::<ElementFunction>().filter(|inner| inner.kind == Kind::Bound)?;
     let ([x], [output]) = (&*before.inputs, &*before.outputs) else { return None };
     if output.successors.len() != 1 || model.outputs.iter().any(|outlet| outlet.node == before.id) {
         return None;
@@ -98,13 +98,17 @@ fn bounds(function: &Function, model: &TypedModel, input: OutletId) -> Joined {
         if x > function.beta { function.beta } else { x }
     };
     let (alpha, beta) = (bound(inner.alpha), bound(inner.beta));
-    (inner.alpha <= inner.beta).then_some((Function { kind: Kind::Bound, alpha, beta }, *x, None))
+    (inner.alpha <= inner.beta).then_some((
+        ElementFunction { kind: Kind::Bound, alpha, beta },
+        *x,
+        None,
+    ))
 }
 
 fn swish(model: &TypedModel, node: &TypedNode, input: OutletId) -> Joined {
     let product = only_successor(model, node)?;
     let other = other_operand::<Mul>(product, node.id)?;
-    let function = Function { kind: Kind::Swish, alpha: 1.0, beta: 1.0 };
+    let function = ElementFunction { kind: Kind::Swish, alpha: 1.0, beta: 1.0 };
     (other == input).then_some((function, input, Some(product.id)))
 }
 
@@ -130,6 +134,6 @@ fn gelu(model: &TypedModel, node: &TypedNode, input: OutletId) -> TractResult<Jo
         })
         .map(|(last, _)| last.id)
     };
-    let function = Function { kind: Kind::Gelu, alpha: 1.0, beta: 1.0 };
+    let function = ElementFunction { kind: Kind::Gelu, alpha: 1.0, beta: 1.0 };
     Ok(last.map(|last| (function, x, Some(last))))
 }

@@ -64,25 +64,25 @@ members! {
 
 /// A function of each element.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Function {
+pub(crate) struct ElementFunction {
     pub(crate) kind: Kind,
     pub(crate) alpha: f64,
     pub(crate) beta: f64,
 }
 
-impl PartialEq for Function {
-    fn eq(&self, other: &Function) -> bool {
-        let bits = |function: &Function| [function.alpha.to_bits(), function.beta.to_bits()];
+impl PartialEq for ElementFunction {
+    fn eq(&self, other: &ElementFunction) -> bool {
+        let bits = |function: &ElementFunction| [function.alpha.to_bits(), function.beta.to_bits()];
         self.kind == other.kind && bits(self) == bits(other)
     }
 }
 
-impl Eq for Function {}
+impl Eq for ElementFunction {}
 
 /// √(2/π), and what the cube has in `Gelu`'s approximation.
 const TANH_GELU: (f64, f64) = (0.797_884_560_802_865_4, 0.044_715);
 
-impl Function {
+impl ElementFunction {
     /// The value at a place, of a kind that the compiler may know.
     #[inline(always)]
     fn value(&self, kind: Kind, x: f64) -> f64 {
@@ -172,7 +172,7 @@ fn pair(x: f64) -> (f32, f32) {
     (high, (x - f64::from(high)) as f32)
 }
 
-impl Function {
+impl ElementFunction {
     fn of_floats(&self, level: Level, elements: &mut [f32]) {
         if !self.by_kernel(level, elements) {
             level.run(
@@ -305,12 +305,12 @@ fn follows_product(model: &TypedModel, mut value: OutletId) -> bool {
     }
 }
 
-typed_op!(Function, |op| format!("{:?}", op.kind), |op| format!(
+typed_op!(ElementFunction, |op| format!("{:?}", op.kind), |op| format!(
     "alpha: {}, beta: {}",
     op.alpha, op.beta
 ));
 
-impl EvalOp for Function {
+impl EvalOp for ElementFunction {
     op_out_of_plan!();
 
     fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
@@ -336,7 +336,7 @@ impl EvalOp for Function {
     }
 }
 
-impl TypedOp for Function {
+impl TypedOp for ElementFunction {
     same_facts!();
 
     fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
@@ -359,4 +359,4 @@ impl TypedOp for Function {
     as_op!();
 }
 
-save!(Function, "tract_onnx_cast_function", { kind, alpha, beta });
+save!(ElementFunction, "tract_onnx_cast_function", { kind, alpha, beta });

@@ -1,10 +1,10 @@
 //! Every kernel at every level of this CPU: the same bits as without instructions that round a product and a sum once.
 
-use super::{Function, Kind};
+use super::{ElementFunction, Kind};
 use crate::cast::kernel::level::Level;
 
-fn functions() -> Vec<Function> {
-    let function = |kind, alpha: f32, beta: f32| Function {
+fn functions() -> Vec<ElementFunction> {
+    let function = |kind, alpha: f32, beta: f32| ElementFunction {
         kind,
         alpha: f64::from(alpha),
         beta: f64::from(beta),
@@ -57,7 +57,7 @@ fn every_level_computes_the_same_bits() {
 fn attributes_far_from_1_are_right() {
     let of = |kind, alpha: f64, x: f32| {
         let mut made = [x];
-        Function { kind, alpha, beta: 1.0 }.of_floats(Level::best(), &mut made);
+        ElementFunction { kind, alpha, beta: 1.0 }.of_floats(Level::best(), &mut made);
         made[0]
     };
     assert_eq!(of(Kind::Elu, 0.0, -3.0), 0.0);

@@ -4,12 +4,12 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::binary::{BinMiniOp, TypedBinOp};
 use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
 
-use super::{Function, Kind};
+use super::{ElementFunction, Kind};
 use crate::ops::fixes::extremes::KeepNan;
-use crate::ops::host::hook::{Instead, Site, Wires};
+use crate::ops::host::hook::{HookSite, Instead, Wires};
 
 /// Wires a function of floats.
-pub(crate) fn function(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn function(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some(input) = inputs.first() else { return Ok(None) };
     let ty = model.outlet_fact(*input)?.datum_type;
     if !ty.is_float() {
@@ -21,11 +21,11 @@ pub(crate) fn function(site: &Site, model: &mut TypedModel, inputs: &[OutletId])
 
 /// The function of a node, where it is of ours.
 fn named(
-    site: &Site,
+    site: &HookSite,
     model: &TypedModel,
     inputs: &[OutletId],
     ty: DatumType,
-) -> TractResult<Option<Function>> {
+) -> TractResult<Option<ElementFunction>> {
     let attribute = |name: &str, default: f32| -> TractResult<f64> {
         Ok(f64::from(site.proto.get_attr_opt::<f32>(name)?.unwrap_or(default)))
     };
@@ -79,11 +79,15 @@ fn named(
         "Tanh" => Kind::Tanh,
         _ => return Ok(None),
     };
-    Ok(Some(Function { kind, alpha, beta }))
+    Ok(Some(ElementFunction { kind, alpha, beta }))
 }
 
 /// The bounds of a `Clip`, where they are numbers: an infinity where there is none, and before opset 11 the farthest FLOAT.
-fn bounds(site: &Site, model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<(f64, f64)>> {
+fn bounds(
+    site: &HookSite,
+    model: &TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<(f64, f64)>> {
     let farthest = if site.opset < 11 { f64::from(f32::MAX) } else { f64::INFINITY };
     let mut bounds = [-farthest, farthest];
     let mut given = inputs.iter().skip(1);
@@ -111,7 +115,7 @@ fn bounds(site: &Site, model: &TypedModel, inputs: &[OutletId]) -> TractResult<O
 }
 
 /// Wires `Max` and `Min` of a value and one number.
-fn bound(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+fn bound(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let ([a, b], is_max) = (inputs, site.proto.op_type == "Max") else { return Ok(None) };
     if !is_max && site.proto.op_type != "Min" {
         return Ok(None);
@@ -128,7 +132,7 @@ fn bound(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
         let (alpha, beta) =
             if is_max { (number, f64::INFINITY) } else { (f64::NEG_INFINITY, number) };
         if !number.is_nan() {
-            let function = Function { kind: Kind::Bound, alpha, beta };
+            let function = ElementFunction { kind: Kind::Bound, alpha, beta };
             return model.wire_node(&site.name, function, &[*x]).map(Some);
         }
     }
@@ -136,7 +140,7 @@ fn bound(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
 }
 
 /// Wires `Max`, `Min`, and `Clip` between bounds that are data.
-pub(crate) fn extreme(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn extreme(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     if let Some(wires) = function(site, model, inputs)? {
         return Ok(Some(wires));
     }

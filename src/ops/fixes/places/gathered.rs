@@ -6,13 +6,13 @@ use tract_onnx::tract_core::internal::*;
 
 use crate::onnx::node::from_front;
 use crate::ops::host::element_wise::{element_wise, same_facts, typed_op, with_symbols};
-use crate::ops::host::hook::{Instead, Site, refused};
+use crate::ops::host::hook::{HookSite, Instead, refused};
 use crate::ops::host::integers::{is_integer, read};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::save;
 
 /// Wires tract's operator behind a look at the indices, which are the second input.
-pub(crate) fn gather(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn gather(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [data, indices, rest @ ..] = inputs else { return Ok(None) };
     let Some(checked) = checked(site, model, *data, *indices)? else { return Ok(None) };
     site.wire_stock(model, &[&[*data, checked], rest].concat()).map(Some)
@@ -21,7 +21,7 @@ pub(crate) fn gather(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -
 /// The indices behind what looks at them when the model runs; `None` where it is known that the axis has them, or nothing can be
 /// told. Fails when it is known that the axis has not all of them.
 pub(super) fn checked(
-    site: &Site,
+    site: &HookSite,
     model: &mut TypedModel,
     data: OutletId,
     indices: OutletId,

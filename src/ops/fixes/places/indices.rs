@@ -13,13 +13,13 @@ use super::gathered::checked;
 use crate::onnx::node::from_front;
 use crate::ops::fixes::arithmetic::is_nan::wire_is_nan;
 use crate::ops::host::element_wise::{typed_op, with_symbols};
-use crate::ops::host::hook::{Instead, Site, Wired, refused};
+use crate::ops::host::hook::{HookSite, Instead, Wired, refused};
 use crate::ops::host::integers::{is_integer, read, write};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::save;
 use tract_onnx::tract_core::tract_data::itertools::Itertools;
 
-pub(crate) fn gather_nd(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn gather_nd(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [data, indices] = inputs else { return Ok(None) };
     let batch = site.int("batch_dims", 0)?;
     let batch =
@@ -28,7 +28,7 @@ pub(crate) fn gather_nd(site: &Site, model: &mut TypedModel, inputs: &[OutletId]
     model.wire_node(&site.name, GatherNd::new(batch), &[*data, indices]).map(Some)
 }
 
-pub(crate) fn scatter_nd(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn scatter_nd(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [data, indices, updates] = inputs else { return Ok(None) };
     let reduction: Option<&str> = site.proto.get_attr_opt("reduction")?;
     let reduction = ScatterReduction::parse(reduction.unwrap_or("none"))?;
@@ -47,7 +47,7 @@ pub(crate) fn scatter_nd(site: &Site, model: &mut TypedModel, inputs: &[OutletId
 
 /// Wires the larger or smaller of floats, which tract has without NaN, and a look at the indices.
 pub(crate) fn scatter_elements(
-    site: &Site,
+    site: &HookSite,
     model: &mut TypedModel,
     inputs: &[OutletId],
 ) -> Instead {
@@ -74,7 +74,7 @@ fn takes_nan(model: &TypedModel, data: OutletId, reduction: ScatterReduction) ->
 
 /// Scatters beside the elements which of them are NaN, as the largest of 0 and 1.
 fn keep_nan<T: TypedOp + Clone + Reduces>(
-    site: &Site,
+    site: &HookSite,
     model: &mut TypedModel,
     op: T,
     [data, indices, updates]: [OutletId; 3],
@@ -117,7 +117,7 @@ impl Reduces for ScatterElements {
 
 /// The indices counted from the beginning, or `None` if tract's operator is right with them as they are.
 fn counted(
-    site: &Site,
+    site: &HookSite,
     model: &mut TypedModel,
     data: OutletId,
     indices: OutletId,

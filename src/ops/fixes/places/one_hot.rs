@@ -12,13 +12,13 @@ use crate::error::Error;
 use crate::onnx::node::from_front;
 use crate::ops::host::checked::allowance::is_kept;
 use crate::ops::host::element_wise::{typed_op, with_symbols};
-use crate::ops::host::hook::{Instead, Mapped, Site, refused};
-use crate::ops::host::integers::{Wide, dims, read};
+use crate::ops::host::hook::{HookSite, Instead, Mapped, refused};
+use crate::ops::host::integers::{WideIntegers, dims, read};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::save;
 
 /// Wires it for indices that are integers. Those of floats are tract's.
-pub(crate) fn one_hot(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn one_hot(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [indices, depth, _] = inputs else { return Ok(None) };
     let rank = model.outlet_fact(*indices)?.rank();
     let axis = site.int("axis", -1)?;
@@ -32,7 +32,7 @@ pub(crate) fn one_hot(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) 
     model.wire_node(&site.name, OneHot { node: site.node(), axis, dim }, inputs).map(Some)
 }
 
-fn depth_of(site: &Site, depth: &Tensor) -> TractResult<TDim> {
+fn depth_of(site: &HookSite, depth: &Tensor) -> TractResult<TDim> {
     let problem = || site.error("has a depth that is not one number of dimensions");
     let whole =
         if depth.datum_type().is_float() { depth.cast_to::<i64>()? } else { Cow::Borrowed(depth) };
@@ -58,7 +58,12 @@ impl OneHot {
         refused(&self.node, "OneHot", problem)
     }
 
-    fn rows<T: Datum>(&self, indices: &Wide, depth: usize, values: &Tensor) -> TractResult<Tensor> {
+    fn rows<T: Datum>(
+        &self,
+        indices: &WideIntegers,
+        depth: usize,
+        values: &Tensor,
+    ) -> TractResult<Tensor> {
         let values = values.try_as_plain_ram()?;
         let [off, on] = values.as_slice::<T>()? else {
             bail!(self.error("has values other than the cold and the hot one"));
@@ -93,7 +98,7 @@ impl OneHot {
 }
 
 /// Numbers as integers, of FLOATs their whole parts.
-fn whole(tensor: &Tensor, symbols: &SymbolValues) -> TractResult<Wide> {
+fn whole(tensor: &Tensor, symbols: &SymbolValues) -> TractResult<WideIntegers> {
     if tensor.datum_type().is_float() {
         read(&*tensor.cast_to::<i64>()?, symbols)
     } else {

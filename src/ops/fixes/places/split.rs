@@ -6,11 +6,11 @@ use tract_onnx::tract_core::ops::array::Slice as Part;
 
 use crate::onnx::node::from_front;
 use crate::ops::fixes::shapes::zeros;
-use crate::ops::host::hook::{Instead, Site, Wires};
+use crate::ops::host::hook::{HookSite, Instead, Wires};
 use crate::ops::host::integers::dims;
 
 /// Wires the parts one by one, where one of them is known to have no elements.
-pub(crate) fn split(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn split(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some(data) = site.given(inputs, 0) else { return Ok(None) };
     let fact = model.outlet_fact(data)?;
     let (ty, shape) = (fact.datum_type, fact.shape.to_tvec());
@@ -59,7 +59,11 @@ enum SplitSizes {
 }
 
 /// Those of a node, if they are known: an attribute before opset 13, an input since.
-fn sizes(site: &Site, model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<SplitSizes>> {
+fn sizes(
+    site: &HookSite,
+    model: &TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<SplitSizes>> {
     if let Some(sizes) = site.proto.get_attr_opt_vec::<i64>("split")? {
         return Ok(Some(SplitSizes::Given(sizes.iter().map(ToDim::to_dim).collect())));
     }

@@ -13,7 +13,7 @@ use tract_onnx::tract_hir::ops::array::Squeeze as Stock;
 use crate::onnx::node::{from_front, node_name};
 use crate::ops::host::at_opset::imported;
 use crate::ops::host::element_wise::{natural_axes, rules, typed_op};
-use crate::ops::host::hook::{Hook, Instead, Patch, Site, Wired, refused, unplanned};
+use crate::ops::host::hook::{Hook, HookSite, Instead, Patch, Wired, refused, unplanned};
 use crate::ops::host::hooked::hooked;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::save;
@@ -114,7 +114,7 @@ impl Expansion for Squeeze {
 }
 
 /// Wires a look at the sizes before tract's operator.
-fn squeeze(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+fn squeeze(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [input] = inputs else { return Ok(None) };
     let has_axes = site.proto.attribute.iter().any(|attribute| attribute.name == "axes");
     let shape = &model.outlet_fact(*input)?.shape;

@@ -7,7 +7,7 @@ use tract_onnx::tract_core::internal::*;
 
 use crate::ops::fixes::shapes::is_empty;
 use crate::ops::host::element_wise::{same_facts, typed_op};
-use crate::ops::host::hook::{Instead, Site, Wires};
+use crate::ops::host::hook::{HookSite, Instead, Wires};
 use crate::ops::host::saved::save;
 
 /// Which input of the node is the limit.
@@ -15,7 +15,7 @@ const LIMIT: usize = 2;
 
 /// Wires tract's operator with a limit that it takes as it is meant. Where it could be told before the model runs how many boxes
 /// there are, the limit is held back: tract has a symbol for their number all the same.
-pub(crate) fn suppression(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn suppression(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some(limit) = site.given(inputs, LIMIT) else { return Ok(None) };
     let known = model.outlet_fact(limit)?.konst.clone();
     let some = known.is_some_and(|limit| limit.cast_to_scalar::<i64>().is_ok_and(|most| most > 0));

@@ -9,7 +9,7 @@ use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::array::Tile as Stock;
 
 use crate::ops::host::element_wise::rules;
-use crate::ops::host::hook::{Hook, Instead, Site, Wired};
+use crate::ops::host::hook::{Hook, HookSite, Instead, Wired};
 use crate::ops::host::hooked::hooked;
 use crate::ops::host::integers::dims;
 use crate::ops::host::stock::Built;
@@ -56,7 +56,7 @@ impl Expansion for Tile {
 }
 
 /// Wires it as an expansion of each axis.
-fn tile(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+fn tile(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [data, repeats] = *inputs else { return Ok(None) };
     let fact = model.outlet_fact(data)?;
     let mut shape = fact.shape.to_tvec();

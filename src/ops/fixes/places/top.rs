@@ -11,13 +11,13 @@ use tract_onnx::tract_core::ndarray::Axis;
 use tract_onnx::tract_core::ops::array::Topk;
 
 use crate::ops::host::element_wise::with_symbols;
-use crate::ops::host::hook::{Site, Wires, refused};
+use crate::ops::host::hook::{HookSite, Wires, refused};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{fields, save};
 
 /// Wires [`Top`].
 pub(crate) fn top(
-    site: &Site,
+    site: &HookSite,
     model: &mut TypedModel,
     inputs: &[OutletId],
 ) -> TractResult<Option<Wires>> {

@@ -15,7 +15,7 @@ use tract_onnx::tract_core::ops::cnn::{Conv, KernelFormat};
 use tract_onnx::tract_core::ops::math;
 
 use super::requantize::Requantize;
-use crate::ops::host::hook::{Instead, Site};
+use crate::ops::host::hook::{HookSite, Instead};
 
 /// Sums of integers below it are exact in FLOAT.
 pub(super) const EXACT: u64 = 1 << 24;
@@ -41,7 +41,7 @@ struct Operands {
 }
 
 /// Wires `ConvInteger` and `QLinearConv`.
-pub(crate) fn convolution(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn convolution(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let quantizes = site.proto.op_type == "QLinearConv";
     let [data, data_zero, weights, weights_zero] = if quantizes { QUANTIZED } else { INTEGERS };
     let given = |place| site.given(inputs, place);
@@ -82,7 +82,7 @@ pub(super) fn constant(model: &TypedModel, outlet: OutletId) -> Option<Arc<Tenso
 }
 
 /// tract's operator of the node, in a model that is thrown away.
-fn conv_of(site: &Site, model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<Conv>> {
+fn conv_of(site: &HookSite, model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<Conv>> {
     let mut scratch = TypedModel::default();
     let mut sources = vec![];
     for (place, input) in inputs.iter().enumerate() {
@@ -124,7 +124,7 @@ pub(super) fn reach(
 
 /// Wires codes less their zero point as FLOATs.
 pub(super) fn less_zero(
-    site: &Site,
+    site: &HookSite,
     model: &mut TypedModel,
     codes: OutletId,
     zero: Option<OutletId>,
@@ -203,7 +203,7 @@ impl Operands {
     /// Wires the sums: FLOATs of one slice, INT32 of several.
     fn wire(
         &self,
-        site: &Site,
+        site: &HookSite,
         model: &mut TypedModel,
         conv: &Conv,
         slices: &[Range<usize>],

@@ -15,13 +15,17 @@ use tract_onnx::tract_hir::ops::matmul::MatMulInference;
 use super::convolution::{EXACT, INTEGERS, Places, QUANTIZED, constant, is_byte, less_zero, reach};
 use super::requantize::Requantize;
 use crate::ops::fixes::arithmetic::product;
-use crate::ops::host::hook::{Instead, Site};
+use crate::ops::host::hook::{HookSite, Instead};
 
 /// So many weights are kept as FLOATs, which are four times as large, where tract has VNNI for codes, and where it has not.
 const FEW: [usize; 2] = [1 << 18, 1 << 20];
 
 /// Wires `MatMulInteger`.
-pub(crate) fn matmul_integer(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn matmul_integer(
+    site: &HookSite,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> Instead {
     match product_of_floats(site, model, inputs, INTEGERS)? {
         Some(sum) => model.wire_node(&site.name, cast(DatumType::I32), &[sum]).map(Some),
         None => product::matmul_integer(site, model, inputs),
@@ -29,7 +33,11 @@ pub(crate) fn matmul_integer(site: &Site, model: &mut TypedModel, inputs: &[Outl
 }
 
 /// Wires `QLinearMatMul` of one scale each of the data, the weights and the output.
-pub(crate) fn qlinear_matmul(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn qlinear_matmul(
+    site: &HookSite,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> Instead {
     const CHANNELS: usize = 1;
     let [data, weights, output, zero] = [1, 4, 6, 7].map(|place| site.given(inputs, place));
     let last = Requantize::of(model, CHANNELS, &[data, weights, output, zero, None])?;
@@ -44,7 +52,7 @@ pub(crate) fn qlinear_matmul(site: &Site, model: &mut TypedModel, inputs: &[Outl
 
 /// Wires the sums as FLOATs, where they are exact and fast.
 fn product_of_floats(
-    site: &Site,
+    site: &HookSite,
     model: &mut TypedModel,
     inputs: &[OutletId],
     places: Places,
@@ -65,7 +73,7 @@ fn product_of_floats(
 /// The weights less their zero points, and how far the data may be from its own. `None` where these are no constants, not few, or
 /// of zero points for each row.
 fn weights(
-    site: &Site,
+    site: &HookSite,
     model: &TypedModel,
     inputs: &[OutletId],
     [data, data_zero, weights, weights_zero]: Places,

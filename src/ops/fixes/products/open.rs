@@ -12,7 +12,7 @@ use tract_onnx::tract_core::ops::einsum::EinSum;
 use super::of_sizes::OfSizes;
 use super::operands::operands;
 use crate::ops::fixes::arithmetic::product::IntegerEinSum;
-use crate::ops::host::hook::Site;
+use crate::ops::host::hook::HookSite;
 
 /// A node that multiplies.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,11 @@ struct WantedSize {
 }
 
 /// Has the operands of all products of a node agree, from a node of the typed model on.
-pub(crate) fn agree_on_sizes(site: &Site, model: &mut TypedModel, first: usize) -> TractResult<()> {
+pub(crate) fn agree_on_sizes(
+    site: &HookSite,
+    model: &mut TypedModel,
+    first: usize,
+) -> TractResult<()> {
     let node = site.node();
     let multiplies = Multiplies {
         node: &node,

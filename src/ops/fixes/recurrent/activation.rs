@@ -7,13 +7,13 @@ use crate::ops::host::saved::members;
 /// One of the functions, by ONNX's name, and the numbers it uses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Activation {
-    pub(super) function: Function,
+    pub(super) function: ActivationFunction,
     pub(super) alpha: f32,
     pub(super) beta: f32,
 }
 
 members! {
-    pub(super) enum Function {
+    pub(super) enum ActivationFunction {
         Affine,
         Elu,
         HardSigmoid,
@@ -28,11 +28,11 @@ members! {
     }
 }
 
-impl Function {
+impl ActivationFunction {
     /// The function of a name, in which ONNX Runtime does not look at the case either.
-    pub(super) fn named(name: &str) -> Option<Function> {
-        let is_it = |function: &Function| function.name().eq_ignore_ascii_case(name);
-        Function::ALL.iter().copied().find(is_it)
+    pub(super) fn named(name: &str) -> Option<ActivationFunction> {
+        let is_it = |function: &ActivationFunction| function.name().eq_ignore_ascii_case(name);
+        ActivationFunction::ALL.iter().copied().find(is_it)
     }
 
     pub(super) fn name(self) -> String {
@@ -43,20 +43,20 @@ impl Function {
     /// operator of ONNX's has, and ONNX Runtime's is 0.
     pub(super) fn alpha(self) -> Option<Option<f32>> {
         match self {
-            Function::Affine | Function::ScaledTanh => Some(None),
-            Function::Elu | Function::ThresholdedRelu => Some(Some(1.0)),
-            Function::HardSigmoid => Some(Some(0.2)),
-            Function::LeakyRelu => Some(Some(0.01)),
+            ActivationFunction::Affine | ActivationFunction::ScaledTanh => Some(None),
+            ActivationFunction::Elu | ActivationFunction::ThresholdedRelu => Some(Some(1.0)),
+            ActivationFunction::HardSigmoid => Some(Some(0.2)),
+            ActivationFunction::LeakyRelu => Some(Some(0.01)),
             _ => None,
         }
     }
 
-    /// As [`Function::alpha`], of `beta`.
+    /// As [`ActivationFunction::alpha`], of `beta`.
     pub(super) fn beta(self) -> Option<Option<f32>> {
         match self {
-            Function::Affine => Some(Some(0.0)),
-            Function::HardSigmoid => Some(Some(0.5)),
-            Function::ScaledTanh => Some(None),
+            ActivationFunction::Affine => Some(Some(0.0)),
+            ActivationFunction::HardSigmoid => Some(Some(0.5)),
+            ActivationFunction::ScaledTanh => Some(None),
             _ => None,
         }
     }
@@ -73,23 +73,29 @@ impl Activation {
         let (zero, one) = (T::zero(), T::one());
         let (alpha, beta): (T, T) = (self.alpha.into(), self.beta.into());
         match self.function {
-            Function::Affine => map(level, elements, |x| alpha * x + beta),
-            Function::Elu => {
+            ActivationFunction::Affine => map(level, elements, |x| alpha * x + beta),
+            ActivationFunction::Elu => {
                 map(level, elements, |x| if x < zero { alpha * x.exp_m1() } else { x })
             }
-            Function::HardSigmoid => map(level, elements, |x| {
+            ActivationFunction::HardSigmoid => map(level, elements, |x| {
                 let y = alpha * x + beta;
                 let y = if y < zero { zero } else { y };
                 if y > one { one } else { y }
             }),
-            Function::LeakyRelu => map(level, elements, |x| if x < zero { alpha * x } else { x }),
-            Function::Relu => map(level, elements, |x| if x < zero { zero } else { x }),
-            Function::ScaledTanh => map(level, elements, |x| alpha * (beta * x).tangent()),
-            Function::Sigmoid => map(level, elements, T::sigmoid),
-            Function::Softplus => map(level, elements, T::softplus),
-            Function::Softsign => map(level, elements, |x| x / (one + x.abs())),
-            Function::Tanh => map(level, elements, T::tangent),
-            Function::ThresholdedRelu => map(level, elements, |x| if x < alpha { zero } else { x }),
+            ActivationFunction::LeakyRelu => {
+                map(level, elements, |x| if x < zero { alpha * x } else { x })
+            }
+            ActivationFunction::Relu => map(level, elements, |x| if x < zero { zero } else { x }),
+            ActivationFunction::ScaledTanh => {
+                map(level, elements, |x| alpha * (beta * x).tangent())
+            }
+            ActivationFunction::Sigmoid => map(level, elements, T::sigmoid),
+            ActivationFunction::Softplus => map(level, elements, T::softplus),
+            ActivationFunction::Softsign => map(level, elements, |x| x / (one + x.abs())),
+            ActivationFunction::Tanh => map(level, elements, T::tangent),
+            ActivationFunction::ThresholdedRelu => {
+                map(level, elements, |x| if x < alpha { zero } else { x })
+            }
         }
     }
 }

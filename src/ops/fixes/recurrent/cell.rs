@@ -2,17 +2,17 @@
 
 use super::layer::{Cell, Layer};
 use super::layout::SequenceLayout;
-use super::product::{Packed, Real};
+use super::product::{PackedRows, Real};
 use crate::cast::kernel::level::Level;
 
 /// The weights of one direction, laid out for products.
 #[derive(Debug, Clone)]
 pub(super) struct Matrices<T> {
     inputs: usize,
-    input: Packed<T>,
-    recurrent: Packed<T>,
+    input: PackedRows<T>,
+    recurrent: PackedRows<T>,
     /// What a GRU multiplies only after it has reset.
-    after_reset: Option<Packed<T>>,
+    after_reset: Option<PackedRows<T>>,
 }
 
 impl<T: Real> Matrices<T> {
@@ -24,9 +24,9 @@ impl<T: Real> Matrices<T> {
         let (before, after) = r.split_at((together * hidden * hidden).min(r.len()));
         Matrices {
             inputs,
-            input: Packed::new(w, inputs),
-            recurrent: Packed::new(before, hidden),
-            after_reset: resets_first.then(|| Packed::new(after, hidden)),
+            input: PackedRows::new(w, inputs),
+            recurrent: PackedRows::new(before, hidden),
+            after_reset: resets_first.then(|| PackedRows::new(after, hidden)),
         }
     }
 

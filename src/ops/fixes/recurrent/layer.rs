@@ -3,8 +3,8 @@
 use onnx_cast_graph::counted;
 use tract_onnx::tract_core::internal::*;
 
-use super::activation::{Activation, Function};
-use crate::ops::host::hook::Site;
+use super::activation::{Activation, ActivationFunction};
+use crate::ops::host::hook::HookSite;
 use crate::ops::host::saved::{by_debug, fields, members};
 
 members! {
@@ -71,11 +71,13 @@ impl Cell {
     }
 
     /// The functions where the model names none.
-    fn functions(self) -> &'static [Function] {
+    fn functions(self) -> &'static [ActivationFunction] {
         match self {
-            Cell::Rnn => &[Function::Tanh],
-            Cell::Gru => &[Function::Sigmoid, Function::Tanh],
-            Cell::Lstm => &[Function::Sigmoid, Function::Tanh, Function::Tanh],
+            Cell::Rnn => &[ActivationFunction::Tanh],
+            Cell::Gru => &[ActivationFunction::Sigmoid, ActivationFunction::Tanh],
+            Cell::Lstm => {
+                &[ActivationFunction::Sigmoid, ActivationFunction::Tanh, ActivationFunction::Tanh]
+            }
         }
     }
 }
@@ -95,7 +97,7 @@ impl Direction {
 impl Layer {
     /// Reads the attributes of a node whose hidden state has `hidden` elements.
     /// Fails where an attribute has a value that ONNX does not give it.
-    pub(super) fn of(site: &Site, cell: Cell, hidden: usize) -> TractResult<Layer> {
+    pub(super) fn of(site: &HookSite, cell: Cell, hidden: usize) -> TractResult<Layer> {
         let flag = |name: &str| match site.int(name, 0)? {
             0 => TractResult::Ok(false),
             1 => Ok(true),
@@ -155,7 +157,7 @@ fields!(Layer {
     quantizes_state
 });
 
-pub(super) fn direction(site: &Site) -> TractResult<Direction> {
+pub(super) fn direction(site: &HookSite) -> TractResult<Direction> {
     let name: Option<&str> = site.proto.get_attr_opt("direction")?;
     let name = name.unwrap_or("forward");
     let known = Direction::ALL.iter().find(|(known, _)| *known == name);
@@ -169,16 +171,17 @@ pub(super) fn direction(site: &Site) -> TractResult<Direction> {
 
 /// The functions, each with the numbers that are its own: `activation_alpha` has one for each function that uses it, in their
 /// order, and what it lacks at the end has its default.
-fn activations(site: &Site, cell: Cell, direction: Direction) -> TractResult<Vec<Activation>> {
+fn activations(site: &HookSite, cell: Cell, direction: Direction) -> TractResult<Vec<Activation>> {
     let count = cell.functions().len() * direction.count();
     let names: Option<Vec<String>> = site.proto.get_attr_opt_vec("activations")?;
     // RNN's default, as the schema writes it, has a function for either direction, whatever there are.
     let is_default = |names: &[String]| cell == Cell::Rnn && names == ["Tanh", "Tanh"];
-    let functions: Vec<Function> = match names.filter(|n| !n.is_empty() && !is_default(n)) {
+    let functions: Vec<ActivationFunction> = match names.filter(|n| !n.is_empty() && !is_default(n))
+    {
         None => cell.functions().iter().copied().cycle().take(count).collect(),
         Some(names) if names.len() == count => {
             let function = |name: &String| {
-                Function::named(name)
+                ActivationFunction::named(name)
                     .ok_or_else(|| site.error(format!("has no activation function {name:?}")))
             };
             names.iter().map(function).collect::<Result<_, _>>()?
@@ -188,17 +191,17 @@ fn activations(site: &Site, cell: Cell, direction: Direction) -> TractResult<Vec
             return Err(site.error(problem))?;
         }
     };
-    let alphas = numbers(site, "activation_alpha", &functions, Function::alpha)?;
-    let betas = numbers(site, "activation_beta", &functions, Function::beta)?;
+    let alphas = numbers(site, "activation_alpha", &functions, ActivationFunction::alpha)?;
+    let betas = numbers(site, "activation_beta", &functions, ActivationFunction::beta)?;
     let with = |((function, alpha), beta)| Activation { function, alpha, beta };
     Ok(functions.into_iter().zip(alphas).zip(betas).map(with).collect())
 }
 
 fn numbers(
-    site: &Site,
+    site: &HookSite,
     name: &str,
-    functions: &[Function],
-    default: fn(Function) -> Option<Option<f32>>,
+    functions: &[ActivationFunction],
+    default: fn(ActivationFunction) -> Option<Option<f32>>,
 ) -> TractResult<Vec<f32>> {
     let given: Vec<f32> = site.proto.get_attr_opt_vec(name)?.unwrap_or_default();
     let users = functions.iter().filter(|function| default(**function).is_some()).count();
@@ -208,7 +211,7 @@ fn numbers(
         Err(site.error(problem))?;
     }
     let mut given = given.into_iter();
-    let number = |function: &Function| match default(*function) {
+    let number = |function: &ActivationFunction| match default(*function) {
         None => Ok(0.0),
         Some(default) => given.next().or(default).ok_or_else(|| {
             let function = function.name();

@@ -24,9 +24,9 @@ use tract_onnx::tract_hir::internal::*;
 use self::layer::{Cell, Direction, Layer, direction};
 pub(crate) use self::op::Recurrent;
 use self::op::{Emitted, Optional};
-pub(super) use self::product::{Packed, Real};
+pub(super) use self::product::{PackedRows, Real};
 pub(crate) use self::scanned::Activate;
-use crate::ops::host::hook::{Instead, Site};
+use crate::ops::host::hook::{HookSite, Instead};
 
 /// What ONNX calls the inputs, in their order.
 const INPUTS: [&str; 8] = ["X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"];
@@ -35,7 +35,7 @@ const INPUTS: [&str; 8] = ["X", "W", "R", "B", "sequence_lens", "initial_h", "in
 type KnownShape = Option<TVec<Option<TDim>>>;
 
 /// Fails where what is known of the inputs contradicts the node or each other.
-pub(crate) fn check(site: &Site, inputs: &[&InferenceFact]) -> TractResult<()> {
+pub(crate) fn check(site: &HookSite, inputs: &[&InferenceFact]) -> TractResult<()> {
     let known = |fact: &&InferenceFact| -> KnownShape {
         let shape = &fact.shape;
         (!shape.is_open()).then(|| shape.dims().map(|dim| dim.concretize()).collect())
@@ -46,7 +46,7 @@ pub(crate) fn check(site: &Site, inputs: &[&InferenceFact]) -> TractResult<()> {
 }
 
 /// Wires a layer.
-pub(crate) fn recurrent(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn recurrent(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let facts: Vec<&TypedFact> =
         inputs.iter().map(|input| model.outlet_fact(*input)).collect::<TractResult<_>>()?;
     let known: Vec<KnownShape> = facts
@@ -76,7 +76,7 @@ pub(crate) fn recurrent(site: &Site, model: &mut TypedModel, inputs: &[OutletId]
 }
 
 /// Which of ONNX's inputs are given, and as which of tract's.
-fn places(site: &Site) -> Vec<(usize, usize)> {
+fn places(site: &HookSite) -> Vec<(usize, usize)> {
     let places = optional_inputs(&site.proto).take(INPUTS.len()).enumerate();
     places.filter_map(|(place, input)| Some((place, input?))).collect()
 }
@@ -104,7 +104,7 @@ fn streams(layer: &Layer, x: &TypedFact, given: &[Optional]) -> bool {
 
 /// The layer that a node is, `None` where the size of its state is not known yet.
 /// Fails where an attribute or a shape contradicts the standard.
-fn layer(site: &Site, known: &[KnownShape]) -> TractResult<Option<Layer>> {
+fn layer(site: &HookSite, known: &[KnownShape]) -> TractResult<Option<Layer>> {
     let Some(cell) = Cell::of(&site.proto.op_type) else { return Ok(None) };
     let places = places(site);
     if let Some(absent) = (0..3).find(|place| !places.iter().any(|(given, _)| given == place)) {
@@ -138,7 +138,7 @@ fn layer(site: &Site, known: &[KnownShape]) -> TractResult<Option<Layer>> {
 
 /// Fails where an input has another shape than the layer's.
 fn check_shape(
-    site: &Site,
+    site: &HookSite,
     name: &str,
     found: &[Option<TDim>],
     expected: &[Option<TDim>],

@@ -29,7 +29,7 @@ members! {
 pub(super) type Emitted = [bool; 3];
 
 /// The [`Matrices`] of each direction, of the type that the layer is computed in.
-pub(super) type Weights = dyn Any + Send + Sync;
+pub(super) type LayerMatrices = dyn Any + Send + Sync;
 
 /// A layer over all its steps: x, W, R and what is given beside them in; Y, Y_h and Y_c out.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ pub(crate) struct Recurrent {
     pub(super) given: TVec<Optional>,
     pub(super) emitted: Emitted,
     /// W and R where they are constants, which then are no inputs.
-    pub(super) weights: Option<Arc<Weights>>,
+    pub(super) weights: Option<Arc<LayerMatrices>>,
 }
 
 /// The identity of an operator does not depend on whether its weights are inputs still: those that are not are another's.
@@ -289,7 +289,7 @@ impl TypedOp for Recurrent {
         let (None, Some(w), Some(r)) = (&self.weights, constant(w)?, constant(r)?) else {
             return Ok(None);
         };
-        let weights: Arc<Weights> = match model.outlet_fact(*x)?.datum_type {
+        let weights: Arc<LayerMatrices> = match model.outlet_fact(*x)?.datum_type {
             DatumType::F32 => Arc::new(self.matrices::<f32>(&w, &r)?),
             DatumType::F64 => Arc::new(self.matrices::<f64>(&w, &r)?),
             _ => return Ok(None),

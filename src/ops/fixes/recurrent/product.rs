@@ -37,7 +37,7 @@ pub(in crate::ops::fixes) trait Real:
 
 /// Rows of weights, in panels.
 #[derive(Debug, Clone)]
-pub(in crate::ops::fixes) struct Packed<T> {
+pub(in crate::ops::fixes) struct PackedRows<T> {
     /// How many elements a row has.
     length: usize,
     /// How many rows there are.
@@ -46,9 +46,9 @@ pub(in crate::ops::fixes) struct Packed<T> {
     panels: Vec<[T; LANES]>,
 }
 
-impl<T: Real> Packed<T> {
+impl<T: Real> PackedRows<T> {
     /// Lays out weights of `length` elements a row.
-    pub(in crate::ops::fixes) fn new(weights: &[T], length: usize) -> Packed<T> {
+    pub(in crate::ops::fixes) fn new(weights: &[T], length: usize) -> PackedRows<T> {
         let rows = weights.len().checked_div(length).unwrap_or(0);
         let mut panels = vec![[T::default(); LANES]; rows.div_ceil(LANES) * length];
         for (panel, rows) in
@@ -62,11 +62,11 @@ impl<T: Real> Packed<T> {
                 }
             }
         }
-        Packed { length, rows, panels }
+        PackedRows { length, rows, panels }
     }
 
     /// Lays out columns of weights instead, of which a row has `columns`.
-    pub(in crate::ops::fixes) fn of_columns(weights: &[T], columns: usize) -> Packed<T> {
+    pub(in crate::ops::fixes) fn of_columns(weights: &[T], columns: usize) -> PackedRows<T> {
         let length = weights.len().checked_div(columns).unwrap_or(0);
         let mut panels = vec![[T::default(); LANES]; columns.div_ceil(LANES) * length];
         for (index, panel) in panels.chunks_mut(length.max(1)).enumerate() {
@@ -75,7 +75,7 @@ impl<T: Real> Packed<T> {
                 place.iter_mut().zip(row).for_each(|(place, weight)| *place = *weight);
             }
         }
-        Packed { length, rows: columns, panels }
+        PackedRows { length, rows: columns, panels }
     }
 
     /// Adds the products of all rows with the weights to the rows of `out`, which begin `stride` apart.

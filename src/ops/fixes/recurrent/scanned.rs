@@ -6,22 +6,22 @@ use tract_onnx::tract_core::ops::math::Tanh;
 use tract_onnx::tract_core::ops::nn::Sigmoid;
 use tract_onnx::tract_core::ops::scan::Scan;
 
-use super::activation::{Activation, Function};
+use super::activation::{Activation, ActivationFunction};
 use crate::cast::kernel::level::Level;
 use crate::ops::host::element_wise::{element_wise, typed_op};
-use crate::ops::host::hook::{Site, Wired};
+use crate::ops::host::hook::{HookSite, Wired};
 use crate::ops::host::saved::save;
 
 /// Wires what tract does, and puts our functions in the place of those in the bodies.
-pub(super) fn wire(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
+pub(super) fn wire(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
     let first = model.nodes.len();
     let outlets = site.wire_stock(model, inputs)?;
     for node in model.nodes.iter_mut().skip(first) {
         let Some(scan) = node.op_as_mut::<Scan>() else { continue };
         for node in &mut scan.body.nodes {
             let function = node.op_as::<ElementWiseOp>().and_then(|op| {
-                let is_sigmoid = op.0.is::<Sigmoid>().then_some(Function::Sigmoid);
-                is_sigmoid.or(op.0.is::<Tanh>().then_some(Function::Tanh))
+                let is_sigmoid = op.0.is::<Sigmoid>().then_some(ActivationFunction::Sigmoid);
+                is_sigmoid.or(op.0.is::<Tanh>().then_some(ActivationFunction::Tanh))
             });
             if let Some(function) = function {
                 node.op = Box::new(Activate(Activation { function, alpha: 0.0, beta: 0.0 }));

@@ -3,10 +3,10 @@
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::math::{add, div, mul, sqrt, sub};
 
-use crate::ops::host::hook::{Instead, Site};
+use crate::ops::host::hook::{HookSite, Instead};
 
 /// Wires it of statistics, scales or biases that are data.
-pub(crate) fn batch_norm(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn batch_norm(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [x, params @ ..] = inputs else { return Ok(None) };
     let (ty, rank) = (model.outlet_fact(*x)?.datum_type, model.outlet_fact(*x)?.rank());
     let mut is_data = false;

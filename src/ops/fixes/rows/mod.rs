@@ -21,7 +21,7 @@ use crate::ops::fixes::arithmetic::reduce::{kept_first, reduced, wire_of};
 use crate::ops::fixes::arithmetic::sum::lanes::sum_of_row;
 use crate::ops::fixes::shapes::is_empty;
 use crate::ops::host::element_wise::{along_axes, typed_op};
-use crate::ops::host::hook::{Hook, Instead, Mapped, Site};
+use crate::ops::host::hook::{Hook, HookSite, Instead, Mapped};
 use crate::ops::host::hooked::build_hooked;
 use crate::ops::host::saved::{by_debug, save};
 use crate::ops::host::stock::Built;
@@ -75,7 +75,7 @@ pub(crate) struct Rows {
 }
 
 /// Wires the reductions of floats.
-pub(crate) fn reduction(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn reduction(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let last = site.int("select_last_index", 0)? != 0;
     let makes = match site.proto.op_type.as_str() {
         "ArgMax" => Makes::ArgMax { last },
@@ -97,7 +97,7 @@ pub(crate) fn build_softmax(context: &ParsingContext, node: &NodeProto) -> Built
 }
 
 /// Wires `LogSoftmax`, `Hardmax` and `Softmax`, which are of all axes from one on before opset 13.
-pub(crate) fn softmax(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn softmax(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [input] = inputs else { return Ok(None) };
     let fact = model.outlet_fact(*input)?;
     if !fact.datum_type.is_float() {

@@ -8,12 +8,12 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::cnn::{MaxPool, PaddingSpec, PoolSpec};
 use tract_onnx::tract_core::ops::nn::DataFormat;
 
-use crate::ops::host::hook::{Instead, Patch, Site};
+use crate::ops::host::hook::{HookSite, Instead, Patch};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Row, Save, Saved};
 
 /// Wires it, by tract's reading of the node.
-pub(crate) fn max_pool(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn max_pool(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [input] = inputs else { return Ok(None) };
     let mut draft = TypedModel { symbols: model.symbols.clone(), ..TypedModel::default() };
     let fact = model.outlet_fact(*input)?;

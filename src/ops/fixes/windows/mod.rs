@@ -17,10 +17,10 @@ use onnx_cast_graph::counted;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
-use crate::ops::host::hook::{Instead, Site};
+use crate::ops::host::hook::{HookSite, Instead};
 
 /// Fails where a window has no room in an axis whose size is known, or a convolution would make less than nothing.
-pub(crate) fn check(site: &Site, inputs: &[&InferenceFact]) -> TractResult<()> {
+pub(crate) fn check(site: &HookSite, inputs: &[&InferenceFact]) -> TractResult<()> {
     let Some(input) = inputs.first() else { return Ok(()) };
     let auto_pad = site.proto.get_attr_opt::<&str>("auto_pad")?.unwrap_or("NOTSET");
     if auto_pad.starts_with("SAME") {
@@ -55,6 +55,6 @@ pub(crate) fn check(site: &Site, inputs: &[&InferenceFact]) -> TractResult<()> {
 }
 
 /// Leaves it to tract's operator.
-pub(crate) fn stock(_: &Site, _: &mut TypedModel, _: &[OutletId]) -> Instead {
+pub(crate) fn stock(_: &HookSite, _: &mut TypedModel, _: &[OutletId]) -> Instead {
     Ok(None)
 }

@@ -5,10 +5,10 @@ use std::f64::consts::PI;
 
 use tract_onnx::tract_core::internal::*;
 
-use crate::ops::host::hook::{Instead, Site};
+use crate::ops::host::hook::{HookSite, Instead};
 
 /// Makes a constant of a window of known size.
-pub(crate) fn window(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn window(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let ty = site.proto.get_attr_opt("output_datatype")?.unwrap_or(DatumType::F32);
     let periodic = site.int("periodic", 1)?;
     let [size] = inputs else { return Ok(None) };

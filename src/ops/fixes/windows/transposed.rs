@@ -7,7 +7,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::cnn::{Deconv, KernelFormat, PaddingSpec, PoolSpec};
 use tract_onnx::tract_core::ops::nn::DataFormat;
 
-use crate::ops::host::hook::{Instead, Site};
+use crate::ops::host::hook::{HookSite, Instead};
 
 /// The sizes of a node along the axes that its kernel slides along.
 struct DeconvParameters {
@@ -20,7 +20,11 @@ struct DeconvParameters {
 }
 
 /// Wires it where the shape of the output is given.
-pub(crate) fn conv_transpose(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+pub(crate) fn conv_transpose(
+    site: &HookSite,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> Instead {
     let given: Option<TVec<usize>> = site.proto.get_attr_opt_tvec("output_shape")?;
     let (Some(output), [data, kernel, bias @ ..]) = (given, inputs) else { return Ok(None) };
     let fact = model.outlet_fact(*data)?;
@@ -57,7 +61,7 @@ pub(crate) fn conv_transpose(site: &Site, model: &mut TypedModel, inputs: &[Outl
 
 /// How much is cut off at both ends, or appended, for an output of this shape.
 fn sizes(
-    site: &Site,
+    site: &HookSite,
     data: &[TDim],
     kernel: &[usize],
     output: &[usize],

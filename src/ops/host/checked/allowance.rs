@@ -78,12 +78,12 @@ pub(super) struct Account {
     /// The steps that computing it has been reckoned to take.
     spent: Arc<AtomicU64>,
     /// What the node was found to be made of, in a model that is being typed.
-    origin: Arc<Mutex<Origin>>,
+    origin: Arc<Mutex<NodeOrigin>>,
 }
 
 /// What a value is made of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Origin {
+pub(super) enum NodeOrigin {
     /// Of constants alone: tract computes it while it loads the model.
     Constants,
     /// Of constants and symbols, the sizes of inputs: tract computes nothing before these are set.
@@ -139,11 +139,11 @@ impl Account {
         within(place, "made_bytes", made, allowance.limit)
     }
 
-    pub(super) fn set_origin(&self, origin: Origin) {
+    pub(super) fn set_origin(&self, origin: NodeOrigin) {
         *self.origin.lock().unwrap_or_else(PoisonError::into_inner) = origin;
     }
 
-    pub(super) fn origin(&self) -> Origin {
+    pub(super) fn origin(&self) -> NodeOrigin {
         *self.origin.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,7 +10,7 @@ use tract_onnx::tract_core::optim::CONST_FOLD_MEM_BUDGET;
 use tract_onnx::tract_hir::internal::*;
 
 use super::Checked;
-use super::allowance::{Account, Origin, bytes, held, longest, typed_bytes, volume};
+use super::allowance::{Account, NodeOrigin, bytes, held, longest, typed_bytes, volume};
 use crate::error::Error;
 use crate::onnx::limits::within;
 use crate::onnx::node::{NodeView, attribute, place_in_tract};
@@ -231,7 +231,7 @@ impl Checked {
         let made = self.bytes(&constants, outputs).filter(|_| is_known);
         let mut held = None;
         let mut origin_of_outputs = origin;
-        if origin == Origin::Constants {
+        if origin == NodeOrigin::Constants {
             let inputs = node.inputs.iter().filter_map(|input| source.outlet_fact(*input).ok());
             let has_time = self.has_time(inputs, node.outputs.iter().map(|output| &output.fact));
             if let Some(made) = made {
@@ -239,7 +239,7 @@ impl Checked {
             }
             if made.is_none() || !has_time {
                 held = Some(self.held(source, node, target, mapping, !has_time)?);
-                origin_of_outputs = Origin::Inputs;
+                origin_of_outputs = NodeOrigin::Inputs;
             }
         }
         self.account.set_origin(origin_of_outputs);
@@ -303,14 +303,14 @@ impl Checked {
 }
 
 /// What a value of a model that is being typed is made of.
-fn origin(source: &InferenceModel, outlet: OutletId) -> Origin {
+fn origin(source: &InferenceModel, outlet: OutletId) -> NodeOrigin {
     let value = source.outlet_fact(outlet).ok().and_then(|fact| fact.value.concretize());
     let op = source.nodes.get(outlet.node).map(|node| node.op.as_op());
     match (value, op.and_then(|op| op.downcast_ref::<Wrapped<Checked>>())) {
-        (Some(value), _) if is_symbolic(&value) => Origin::Symbols,
-        (Some(_), _) => Origin::Constants,
+        (Some(value), _) if is_symbolic(&value) => NodeOrigin::Symbols,
+        (Some(_), _) => NodeOrigin::Constants,
         (None, Some(Wrapped(checked))) => checked.account.origin(),
-        (None, None) => Origin::Inputs,
+        (None, None) => NodeOrigin::Inputs,
     }
 }
 

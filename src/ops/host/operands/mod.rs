@@ -31,7 +31,7 @@ use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Patch, Wired, mapped, refused};
 use crate::ops::host::label::Label;
 pub(crate) use table::BROADCASTING;
-use table::{COMPOSED, Operand, RANKS, SCALARS};
+use table::{COMPOSED, NamedOperand, RANKS, SCALARS};
 
 /// The operators with such operands.
 pub(crate) fn guarded_operators() -> impl Iterator<Item = &'static str> {
@@ -70,17 +70,21 @@ pub(crate) fn guarded(
 
 /// Whether a tensor has elements, as far as its shape tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Elements {
+enum ElementPresence {
     None,
     Some,
     Unknown,
 }
 
-fn elements<'a>(mut dims: impl Iterator<Item = &'a TDim> + Clone) -> Elements {
+fn elements<'a>(mut dims: impl Iterator<Item = &'a TDim> + Clone) -> ElementPresence {
     if dims.clone().any(|dim| *dim == TDim::Val(0)) {
-        return Elements::None;
+        return ElementPresence::None;
     }
-    if dims.all(|dim| dim.as_i64().is_some()) { Elements::Some } else { Elements::Unknown }
+    if dims.all(|dim| dim.as_i64().is_some()) {
+        ElementPresence::Some
+    } else {
+        ElementPresence::Unknown
+    }
 }
 
 /// An operator whose operands are looked at before it reads them.
@@ -92,7 +96,7 @@ struct Guarded {
     operator: String,
     opset: i64,
     /// The operands that are one number each, by their places in tract.
-    scalars: Vec<Operand>,
+    scalars: Vec<NamedOperand>,
     /// Places of operands, and the least rank of each.
     ranks: &'static [(usize, usize)],
     /// Whether the operands are stretched to one shape.
@@ -135,7 +139,7 @@ impl Guarded {
         for input in inputs {
             shapes.push(target.outlet_fact(*input)?.shape.to_tvec());
         }
-        if !shapes.iter().any(|shape| elements(shape.iter()) == Elements::None) {
+        if !shapes.iter().any(|shape| elements(shape.iter()) == ElementPresence::None) {
             return Ok(None);
         }
         let mut facts = vec![];
@@ -144,7 +148,7 @@ impl Guarded {
             let (Some(ty), Some(shape)) = (ty.concretize(), shape.concretize()) else {
                 return Ok(None);
             };
-            if elements(shape.iter()) != Elements::None {
+            if elements(shape.iter()) != ElementPresence::None {
                 return Ok(None);
             }
             facts.push((ty, shape));
@@ -195,7 +199,7 @@ impl Guarded {
     /// an operand hides it, since tract takes whatever has no elements for a constant.
     fn check_open(&self, target: &TypedModel, inputs: &[OutletId]) -> TractResult<()> {
         for (place, input) in inputs.iter().enumerate() {
-            if elements(target.outlet_fact(*input)?.shape.iter()) == Elements::None {
+            if elements(target.outlet_fact(*input)?.shape.iter()) == ElementPresence::None {
                 let problem = format!(
                     "has an operand {place} without elements, and another whose sizes are only known when the model runs, the model imports {}",
                     self.opset
@@ -217,11 +221,13 @@ impl Guarded {
         let elements = elements(target.outlet_fact(input)?.shape.iter());
         let scalar = self.scalars.iter().find(|(scalar, _)| *scalar == place);
         let guards = match (scalar, elements) {
-            (_, Elements::Some) => false,
-            (Some((_, operand)), Elements::None) => bail!(self.error(operand)),
-            (Some(_), Elements::Unknown) => true,
-            (None, Elements::None) => self.makes_arithmetic(),
-            (None, Elements::Unknown) => self.makes_arithmetic() && !is_of_data(target, input),
+            (_, ElementPresence::Some) => false,
+            (Some((_, operand)), ElementPresence::None) => bail!(self.error(operand)),
+            (Some(_), ElementPresence::Unknown) => true,
+            (None, ElementPresence::None) => self.makes_arithmetic(),
+            (None, ElementPresence::Unknown) => {
+                self.makes_arithmetic() && !is_of_data(target, input)
+            }
         };
         if !guards {
             return Ok(input);
@@ -341,7 +347,8 @@ impl TypedOp for Guard {
     /// Once it is known that there are elements, there is nothing left to guard.
     fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let facts = model.node_input_facts(node.id)?;
-        let has_elements = facts.iter().all(|fact| elements(fact.shape.iter()) == Elements::Some);
+        let has_elements =
+            facts.iter().all(|fact| elements(fact.shape.iter()) == ElementPresence::Some);
         if !has_elements || model.outputs.contains(&node.id.into()) {
             return Ok(None);
         }

@@ -1,10 +1,10 @@
 //! Which operands of which operators tract reads without a look at their shape.
 
 /// An operand's place among the inputs of a node, and its name in the specification.
-pub(super) type Operand = (usize, &'static str);
+pub(super) type NamedOperand = (usize, &'static str);
 
 /// The operands that tract reads as one number, or as one for each channel, with or without a look at their length.
-pub(super) const SCALARS: &[(&str, &[Operand])] = &[
+pub(super) const SCALARS: &[(&str, &[NamedOperand])] = &[
     ("BlackmanWindow", &[(0, "size")]),
     ("ConvInteger", &[(2, "x_zero_point"), (3, "w_zero_point")]),
     ("CumSum", &[(1, "axis")]),
@@ -38,7 +38,7 @@ pub(super) const SCALARS: &[(&str, &[Operand])] = &[
     ("Trilu", &[(1, "k")]),
 ];
 
-const QUANTIZED: &[Operand] = &[
+const QUANTIZED: &[NamedOperand] = &[
     (1, "scale"),
     (2, "zero_point"),
     (4, "scale"),

@@ -7,7 +7,7 @@ use tract_onnx::prelude::TractResult;
 
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
-use crate::onnx::lowered::{DOMAIN, Form, PrivateCast};
+use crate::onnx::lowered::{DOMAIN, OperatorForm, PrivateCast};
 use crate::passes::context::Context;
 use crate::passes::facts::value_type::{declared_type, either_exotic, is_tensor, set_carrier};
 
@@ -70,7 +70,7 @@ fn output(graph: &mut Graph, context: &mut Context, body: BodyId, place: usize) 
     let own = format!("{DOMAIN}:output{place}:{name}");
     let node = graph.add(Place::Last(body), NewNode::of(op_type, &[value], own));
     if resolves {
-        context.lower(node, Form::Cast(PrivateCast::to_numbers()));
+        context.lower(node, OperatorForm::Cast(PrivateCast::to_numbers()));
     }
     if let Some(own) = graph.node(node).output(0) {
         if let Some(fact) = context.facts.get(value) {

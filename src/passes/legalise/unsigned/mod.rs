@@ -6,7 +6,7 @@ use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::TractResult;
 
 use crate::cast::element_type::ElementType;
-use crate::onnx::lowered::{DOMAIN, Form, PrivateCast};
+use crate::onnx::lowered::{DOMAIN, OperatorForm, PrivateCast};
 use crate::passes::context::Context;
 
 /// Makes readable the empty tensors of UINT32 and UINT64: they are cast from INT64.
@@ -30,7 +30,7 @@ fn initializer(graph: &mut Graph, context: &mut Context, value: ValueId, ty: Ele
     let name = format!("{DOMAIN}:{}", graph.value(value).name);
     let signed = graph.add_constant(body, signed(&tensor, name));
     let cast = graph.add(Place::First(body), NewNode::making("Cast", &[signed], value));
-    context.lower(cast, Form::Cast(PrivateCast::own(None, ty)));
+    context.lower(cast, OperatorForm::Cast(PrivateCast::own(None, ty)));
 }
 
 fn node(graph: &mut Graph, context: &mut Context, id: NodeId) {
@@ -48,7 +48,7 @@ fn node(graph: &mut Graph, context: &mut Context, id: NodeId) {
     constant.op_type = "Cast".into();
     constant.attributes.clear();
     graph.push_input(id, Some(signed));
-    context.lower(id, Form::Cast(PrivateCast::own(None, ty)));
+    context.lower(id, OperatorForm::Cast(PrivateCast::own(None, ty)));
 }
 
 fn signed(tensor: &TensorProto, name: String) -> TensorProto {

@@ -94,7 +94,7 @@ impl Expansion for Einsum {
             Wiring { model, prefix, parts: 0, node: &self.node, opset: self.opset, ty };
         let mut operands = vec![];
         for (input, letters) in inputs.iter().zip(terms) {
-            operands.push(wiring.diagonals(Operand { wire: *input, letters })?);
+            operands.push(wiring.diagonals(EinsumOperand { wire: *input, letters })?);
         }
         wiring.drop_ones(&mut operands, &kept)?;
         for place in 0..operands.len() {
@@ -174,7 +174,7 @@ fn places(terms: &[Vec<char>], letter: char) -> impl Iterator<Item = (usize, usi
 }
 
 /// The letters that the output or operands other than one have.
-fn elsewhere(operands: &[Operand], place: usize, kept: &[char]) -> Vec<char> {
+fn elsewhere(operands: &[EinsumOperand], place: usize, kept: &[char]) -> Vec<char> {
     let others = operands.iter().enumerate().filter(|(other, _)| *other != place);
     let others = others.flat_map(|(_, operand)| operand.letters.iter().copied());
     kept.iter().copied().chain(others).collect()
@@ -182,12 +182,12 @@ fn elsewhere(operands: &[Operand], place: usize, kept: &[char]) -> Vec<char> {
 
 /// A value, and the letters of its axes.
 #[derive(Debug, Clone)]
-struct Operand {
+struct EinsumOperand {
     wire: OutletId,
     letters: Vec<char>,
 }
 
-impl Operand {
+impl EinsumOperand {
     fn has(&self, letter: char) -> bool {
         self.letters.contains(&letter)
     }
@@ -216,7 +216,7 @@ impl Wiring<'_> {
     }
 
     /// Leaves one axis of each letter.
-    fn diagonals(&mut self, mut operand: Operand) -> TractResult<Operand> {
+    fn diagonals(&mut self, mut operand: EinsumOperand) -> TractResult<EinsumOperand> {
         let mut axis = 0;
         while let Some(letter) = operand.letters.get(axis).copied() {
             let Some(first) = operand.letters.iter().take(axis).position(|l| *l == letter) else {
@@ -231,7 +231,7 @@ impl Wiring<'_> {
     }
 
     /// Takes away axes of one element that are summed over, or that another operand has more elements along.
-    fn drop_ones(&mut self, operands: &mut [Operand], kept: &[char]) -> TractResult<()> {
+    fn drop_ones(&mut self, operands: &mut [EinsumOperand], kept: &[char]) -> TractResult<()> {
         let mut sizes = vec![];
         for operand in &*operands {
             sizes.push(self.model.outlet_fact(operand.wire)?.shape.to_tvec());
@@ -258,7 +258,11 @@ impl Wiring<'_> {
     }
 
     /// Sums over the letters that are not kept.
-    fn sum(&mut self, operand: &mut Operand, is_kept: impl Fn(char) -> bool) -> TractResult<()> {
+    fn sum(
+        &mut self,
+        operand: &mut EinsumOperand,
+        is_kept: impl Fn(char) -> bool,
+    ) -> TractResult<()> {
         let axes = operand.letters.iter().enumerate().filter(|(_, letter)| !is_kept(**letter));
         let axes: TVec<usize> = axes.map(|(axis, _)| axis).collect();
         if axes.is_empty() {
@@ -287,7 +291,12 @@ impl Wiring<'_> {
     }
 
     /// The product of two operands, summed over the letters that are not in it.
-    fn multiply(&mut self, a: &Operand, b: &Operand, kept: Vec<char>) -> TractResult<Operand> {
+    fn multiply(
+        &mut self,
+        a: &EinsumOperand,
+        b: &EinsumOperand,
+        kept: Vec<char>,
+    ) -> TractResult<EinsumOperand> {
         let is_summed = |letter: &char| !kept.contains(letter);
         let wire = if self.ty.is_integer() && self.ty != DatumType::I32 {
             let op = self.integers(&[&a.letters, &b.letters], &kept)?;
@@ -310,7 +319,7 @@ impl Wiring<'_> {
             };
             self.product(TypedBinOp(op, None).into(), a, b)?
         };
-        Ok(Operand { wire, letters: kept })
+        Ok(EinsumOperand { wire, letters: kept })
     }
 
     fn product(&mut self, op: Box<dyn TypedOp>, a: OutletId, b: OutletId) -> TractResult<OutletId> {
@@ -326,7 +335,7 @@ impl Wiring<'_> {
     }
 
     /// A value with axes in this order, those that it does not have of one element.
-    fn arrange(&mut self, operand: &Operand, order: &[char]) -> TractResult<OutletId> {
+    fn arrange(&mut self, operand: &EinsumOperand, order: &[char]) -> TractResult<OutletId> {
         let (mut wire, mut letters) = (operand.wire, operand.letters.clone());
         for letter in order.iter().filter(|letter| !operand.has(**letter)) {
             wire = self.add(AxisOp::Add(0), &[wire])?;

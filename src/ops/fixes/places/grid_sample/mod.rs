@@ -13,7 +13,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::nn::grid_sample::{GridSample, InterpolationMode, PaddingMode};
 
 use crate::ops::host::element_wise::typed_op;
-use crate::ops::host::hook::{Hook, Instead, Site};
+use crate::ops::host::hook::{Hook, HookSite, Instead};
 use crate::ops::host::hooked::build_hooked;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Row, Save, Saved};
@@ -43,7 +43,7 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     build_hooked(context, node, node, Hook::Instead(wire))
 }
 
-fn wire(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+fn wire(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some(data) = inputs.first() else { return Ok(None) };
     let ty = model.outlet_fact(*data)?.datum_type;
     let wires = site.wire_stock(model, inputs)?;

@@ -5,7 +5,7 @@ use tract_onnx::tract_core::ndarray::{Array, Axis, IxDyn};
 use tract_onnx::tract_core::ops::array::PadMode;
 
 use crate::ops::host::element_wise::typed_op;
-use crate::ops::host::hook::{Site, refused};
+use crate::ops::host::hook::{HookSite, refused};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{members, save};
 
@@ -34,7 +34,7 @@ impl Around {
     /// The operator in the place of tract's, where some axis has or may have fewer elements than that takes, and for a mode
     /// that tract does not have, which is `None`.
     pub(super) fn instead(
-        site: &Site,
+        site: &HookSite,
         mode: Option<&PadMode>,
         pads: &[(usize, usize)],
         shape: &[TDim],

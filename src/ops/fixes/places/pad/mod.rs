@@ -12,7 +12,7 @@ use tract_onnx::tract_core::ops::array::{Pad, PadMode, Slice};
 use tract_onnx::tract_core::ops::cast::cast;
 
 use crate::onnx::node::from_front;
-use crate::ops::host::hook::{Hook, Instead, Site, Wires};
+use crate::ops::host::hook::{Hook, HookSite, Instead, Wires};
 use crate::ops::host::hooked::build_hooked;
 use crate::ops::host::stock::Built;
 use around::Around;
@@ -33,7 +33,11 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
 }
 
 /// Wires the padding of numbers, or of truths as numbers.
-fn pad_any(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Option<Wires>> {
+fn pad_any(
+    site: &HookSite,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
     const VALUE: usize = 2;
     let value = site.given(inputs, VALUE);
     let truths =
@@ -58,7 +62,7 @@ fn pad_any(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractRes
 }
 
 /// Wires what takes away before what pads.
-fn pad(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+fn pad(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some(data) = inputs.first() else { return Ok(None) };
     let constant = |outlet: Option<OutletId>| -> TractResult<Option<Arc<Tensor>>> {
         Ok(match outlet {
@@ -120,7 +124,7 @@ fn pad(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
 
 /// How many elements each side is padded by; `None` for what is computed, which tract is left with.
 fn given_pads(
-    site: &Site,
+    site: &HookSite,
     mode: &str,
     constant: Option<Arc<Tensor>>,
 ) -> TractResult<Option<Vec<i64>>> {
@@ -143,7 +147,7 @@ fn integers(tensor: &Tensor) -> TractResult<Vec<i64>> {
 
 /// How what is added is filled, by the `constant_value` that is given, where it is a constant; `None` for `wrap`.
 fn pad_mode(
-    site: &Site,
+    site: &HookSite,
     mode: &str,
     given: Option<OutletId>,
     value: Option<Arc<Tensor>>,

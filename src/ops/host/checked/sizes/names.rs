@@ -15,10 +15,10 @@ const ALONE: u64 = 1 << 9;
 
 /// The symbols that stand for expressions in one model. Equal expressions have the same.
 #[derive(Clone, Default)]
-pub(crate) struct Names(Arc<Mutex<Table>>);
+pub(crate) struct Names(Arc<Mutex<SymbolTable>>);
 
 #[derive(Default)]
-struct Table {
+struct SymbolTable {
     /// By how the expression is written: comparing expressions may take tract as long as
     /// simplifying them.
     symbols: HashMap<String, Symbol>,
@@ -33,7 +33,7 @@ struct Table {
     next: usize,
 }
 
-impl Table {
+impl SymbolTable {
     fn define(&mut self, symbol: Symbol, dim: TDim, written: String) {
         let mut made_of = HashSet::new();
         for inner in dim.symbols() {
@@ -82,7 +82,7 @@ impl PartialEq for Names {
 impl Eq for Names {}
 
 impl Names {
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, SymbolTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
