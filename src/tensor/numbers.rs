@@ -44,6 +44,10 @@ impl Numbers {
                 let words = widened(ElementType::Uint64)?;
                 Exact::Unsigned(words.try_as_plain_ram()?.as_slice()?.to_vec())
             }
+            (Family::Float(_), 32) => {
+                let floats = tensor.try_as_plain_ram()?.as_slice::<f32>()?;
+                Exact::Reals(floats.iter().map(|x| f64::from(*x)).collect())
+            }
             _ => {
                 let doubles = widened(ElementType::Double)?;
                 Exact::Reals(doubles.try_as_plain_ram()?.as_slice()?.to_vec())

@@ -9,8 +9,9 @@ use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 
 use crate::cli::found::finding::Code;
 use crate::cli::measure::elements::{Elements, blocks};
-use crate::cli::measure::grid::Grid;
+use crate::cli::measure::grid::{Grid, Rounded};
 use crate::cli::measure::number::Num;
+use crate::cli::measure::range::peak;
 use crate::cli::measure::value::{coordinates, shown};
 
 /// From this magnitude on a constant stands for an infinity, as in the masks of an attention: no
@@ -23,6 +24,9 @@ const FEW: u64 = 10;
 
 /// How many places of values that are more than rounded are kept.
 const PLACES: usize = 1 << 20;
+
+/// How many values are judged together, where none is more than rounded.
+const ROW: usize = 32;
 
 /// What became of the values of a weight.
 #[derive(Default)]
@@ -88,22 +92,23 @@ impl WeightChange {
             let x = Numbers::of(from, &reference.part(places.clone())?)?;
             let y = Numbers::of(to, &converted.part(places.clone())?)?;
             let reals = x.reals().zip(y.reals());
-            for index in places {
-                let place = index - start;
-                let real = reals.and_then(|(x, y)| x.get(place).zip(y.get(place)));
-                if let Some((a, b)) = real
-                    && let Some(outcome) = grid.at_once(*a, *b, peak)
-                {
-                    self.max_abs = self.max_abs.max((a - b).abs());
-                    found.count(outcome);
+            for row in places.clone().step_by(ROW) {
+                let row = row..places.end.min(row + ROW);
+                let inside = row.start - start..row.end - start;
+                let both = reals.and_then(|(x, y)| x.get(inside.clone()).zip(y.get(inside)));
+                if let Some(rounded) = both.and_then(|(x, y)| grid.rounded(x, y, peak)) {
+                    self.max_abs = self.max_abs.max(rounded.farthest);
+                    found.add_rounded(&rounded, row.len() as u64);
                     continue;
                 }
-                let both = x.get(place).zip(y.get(place));
-                let Some((a, b)) = both else { continue };
-                let (outcome, error) = (grid.outcome(a, b, peak, end), a.distance(b));
-                self.max_abs = self.max_abs.max(if error.is_finite() { error } else { 0.0 });
-                if found.is_odd(index, outcome, error, a.rounded().abs()) {
-                    self.add_place(index);
+                for index in row {
+                    let both = x.get(index - start).zip(y.get(index - start));
+                    let Some((a, b)) = both else { continue };
+                    let (outcome, error) = (grid.outcome(a, b, peak, end), a.distance(b));
+                    self.max_abs = self.max_abs.max(if error.is_finite() { error } else { 0.0 });
+                    if found.is_odd(index, outcome, error, a.rounded().abs()) {
+                        self.add_place(index);
+                    }
                 }
             }
         }
@@ -250,6 +255,18 @@ impl ElementOutcomes {
         self.add(outcome, 1);
     }
 
+    /// Adds those of a row that has no others.
+    fn add_rounded(&mut self, row: &Rounded, length: u64) {
+        let Rounded { exact, flushed, .. } = *row;
+        let all = [
+            (Code::Exact, exact),
+            (Code::Flushed, flushed),
+            (Code::Rounded, length - exact - flushed),
+        ];
+        let some = all.into_iter().filter(|(_, elements)| *elements > 0);
+        some.for_each(|(outcome, elements)| self.add(outcome, elements));
+    }
+
     fn add(&mut self, outcome: Code, elements: u64) {
         match self.outcomes.iter_mut().find(|(code, _)| *code == outcome) {
             Some((_, count)) => *count += elements,
@@ -312,14 +329,7 @@ impl Halved {
 fn largest(weight: &Elements) -> TractResult<f64> {
     let mut largest = 0.0f64;
     for places in blocks(weight.len()) {
-        let part = weight.part(places)?;
-        if let Some(reals) = Numbers::of(weight.ty, &part)?.reals() {
-            let magnitudes = reals.iter().map(|x| x.abs()).filter(|x| x.is_finite());
-            largest = magnitudes.fold(largest, f64::max);
-            continue;
-        }
-        let (low, high) = audit::range(weight.ty, &part)?.limits.unwrap_or_default();
-        largest = largest.max(low.abs()).max(high.abs());
+        largest = largest.max(peak(weight.ty, &weight.part(places)?)?);
     }
     Ok(largest)
 }

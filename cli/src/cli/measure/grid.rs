@@ -12,6 +12,14 @@ use crate::cli::tensor::rounded;
 /// codes: its steps are no finer than those of so many bits.
 const FINE: u32 = 17;
 
+/// What became of values that are the same or rounded.
+pub(super) struct Rounded {
+    pub(super) exact: u64,
+    pub(super) flushed: u64,
+    /// The largest difference.
+    pub(super) farthest: f64,
+}
+
 /// What a weight's values are rounded to.
 pub(super) struct Grid {
     /// The converted side's type, by which range is judged.
@@ -75,18 +83,24 @@ impl Grid {
         }
     }
 
-    /// What became of a value, where that is seen without looking closer: most are the same, or rounded.
-    pub(super) fn at_once(&self, x: f64, y: f64, peak: f64) -> Option<Code> {
-        let is_finite = x.is_finite() && y.is_finite();
-        let is_near = || (x - y).abs() <= self.relative * x.abs() + self.step * peak;
-        match () {
-            () if !is_finite => None,
-            () if x == y => Some(Code::Exact),
-            () if self.unit.is_none() && is_near() => {
-                Some(if y == 0.0 { Code::Flushed } else { Code::Rounded })
-            }
-            () => None,
+    /// Counts what became of values, where all are the same or rounded; `None` where one asks for a closer look.
+    pub(super) fn rounded(&self, x: &[f64], y: &[f64], peak: f64) -> Option<Rounded> {
+        let (relative, step) = match self.unit {
+            None => (self.relative, self.step * peak),
+            Some(_) => (0.0, f64::NEG_INFINITY),
+        };
+        let (mut exact, mut near, mut flushed, mut farthest) = (0, 0, 0, 0.0f64);
+        for (x, y) in x.iter().zip(y) {
+            let apart = (x - y).abs();
+            let is_finite = (x.abs() < f64::INFINITY) & (y.abs() < f64::INFINITY);
+            let is_same = x == y;
+            let is_near = !is_same & (apart <= relative * x.abs() + step);
+            exact += u64::from(is_finite & is_same);
+            near += u64::from(is_finite & is_near);
+            flushed += u64::from(is_finite & is_near & (*y == 0.0));
+            farthest = if apart > farthest { apart } else { farthest };
         }
+        (exact + near == x.len() as u64).then_some(Rounded { exact, flushed, farthest })
     }
 
     fn is_near(&self, x: Number, y: Number, peak: f64) -> bool {
@@ -127,4 +141,40 @@ fn narrower(weight: &Elements) -> TractResult<Option<ElementType>> {
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn values_together_are_judged_as_each_alone() -> TractResult<()> {
+        let target = Reach::of(ElementType::Float).context("a type with a range")?;
+        let coarse =
+            Grid { target, unit: None, reference: None, relative: 0.125, step: 1.0 / 64.0 };
+        let fine = Grid { unit: Some(target), relative: 0.0, step: 0.0, ..coarse };
+        let numbers = [0.0, -0.0, 0.01, 1.0, 1.1, 1.5, -1.0, f64::INFINITY, f64::NAN];
+        for grid in [&coarse, &fine] {
+            for (a, b) in numbers.iter().flat_map(|a| numbers.map(|b| (*a, b))) {
+                let alone = grid.outcome(Number::Real(a), Number::Real(b), 1.5, 1.5);
+                let Some(found) = grid.rounded(&[1.0, a], &[1.0, b], 1.5) else {
+                    let is_finite = a.is_finite() && b.is_finite();
+                    let is_kept =
+                        matches!(alone, Code::Exact | Code::Flushed | Code::Rounded) && is_finite;
+                    assert!(!is_kept || grid.unit.is_some(), "{a} {b}: {alone:?}");
+                    continue;
+                };
+                let Rounded { exact, flushed, farthest } = found;
+                let of_both = match (exact, flushed) {
+                    (2, 0) => Code::Exact,
+                    (1, 1) => Code::Flushed,
+                    _ => Code::Rounded,
+                };
+                assert_eq!((of_both, farthest), (alone, (a - b).abs()), "{a} {b}");
+            }
+        }
+        Ok(())
+    }
 }

@@ -3,7 +3,6 @@
 use onnx_cast_graph::{int_attribute, ints_attribute};
 use tract_onnx::pb::tensor_proto::DataType;
 use tract_onnx::pb::{NodeProto, TensorProto};
-use tract_onnx::prelude::Tensor;
 use tract_onnx_cast::tensor_proto;
 
 use super::{Parts, Writer};
@@ -148,27 +147,70 @@ impl Writer<'_> {
         if stride.checked_mul(rows)? != bytes.len() || stride == 0 {
             return None;
         }
-        let mask = u8::try_from((1u32 << bits) - 1).ok()?;
         let mut codes = vec![0; count.checked_mul(rows)?];
         for (row, codes) in bytes.chunks_exact(stride).zip(codes.chunks_exact_mut(count)) {
-            for (byte, codes) in row.iter().zip(codes.chunks_mut(8 / bits)) {
-                for (place, code) in codes.iter_mut().enumerate() {
-                    *code = (byte >> (place * bits)) & mask;
-                }
+            match bits {
+                2 => unpack::<2, 4>(row, codes),
+                4 => unpack::<4, 2>(row, codes),
+                _ => unpack::<8, 1>(row, codes),
             }
         }
         Some(codes)
     }
 }
 
+/// The codes of a row, of which each byte holds `COUNT` of `BITS` bits, the first one lowest.
+fn unpack<const BITS: usize, const COUNT: usize>(row: &[u8], codes: &mut [u8]) {
+    let code = |byte: u8, place: usize| (byte >> (place * BITS)) & (u8::MAX >> (8 - BITS));
+    let (whole, rest) = codes.as_chunks_mut::<COUNT>();
+    for (byte, codes) in row.iter().zip(whole.iter_mut()) {
+        *codes = std::array::from_fn(|place| code(*byte, place));
+    }
+    let last = row.get(whole.len()).copied().unwrap_or_default();
+    rest.iter_mut().enumerate().for_each(|(place, held)| *held = code(last, place));
+}
+
 /// The first `columns` elements of each row, column by column.
-fn turned<T: tract_onnx::prelude::Datum + Copy>(
-    elements: &[T],
-    rows: usize,
-    columns: usize,
-) -> Option<Vec<T>> {
+fn turned<T: Copy + Default>(elements: &[T], rows: usize, columns: usize) -> Option<Vec<T>> {
+    // As many columns as are written at once are lines that the cache holds.
+    const TILE: usize = 64;
     let padded = elements.len().checked_div(rows)?;
-    let whole = Tensor::from_shape(&[rows, padded], elements).ok()?;
-    let turned = whole.slice(1, 0, columns).ok()?.permute_axes(&[1, 0]).ok()?;
-    Some(turned.try_as_plain_ram().ok()?.as_slice::<T>().ok()?.to_vec())
+    let mut turned = vec![T::default(); rows.checked_mul(columns)?];
+    for left in (0..columns).step_by(TILE) {
+        let right = columns.min(left + TILE);
+        for (place, row) in elements.chunks_exact(padded.max(1)).enumerate() {
+            let made = turned.get_mut(left * rows..)?.iter_mut().skip(place).step_by(rows);
+            row.get(left..right)?.iter().zip(made).for_each(|(x, made)| *made = *x);
+        }
+    }
+    Some(turned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unpacked_from_the_lowest_bits_on() {
+        let row = [0b1110_0100, 0b0001_1011, 0b0000_0010];
+        let (mut two, mut four, mut eight) = ([9; 9], [9; 5], [9; 3]);
+        unpack::<2, 4>(&row, &mut two);
+        unpack::<4, 2>(&row, &mut four);
+        unpack::<8, 1>(&row, &mut eight);
+        assert_eq!(two, [0, 1, 2, 3, 3, 2, 1, 0, 2]);
+        assert_eq!(four, [0b0100, 0b1110, 0b1011, 0b0001, 0b0010]);
+        assert_eq!(eight, row);
+    }
+
+    #[test]
+    fn a_matrix_is_turned_without_its_padding() {
+        for (rows, padded, columns) in [(1, 1, 1), (3, 4, 4), (5, 70, 67), (130, 3, 2)] {
+            let elements: Vec<u32> = (0..rows * padded).map(|place| place as u32).collect();
+            let wanted = |place: usize| elements[place % rows * padded + place / rows];
+            let wanted: Vec<u32> = (0..rows * columns).map(wanted).collect();
+            assert_eq!(turned(&elements, rows, columns), Some(wanted), "{rows} by {padded}");
+        }
+        assert_eq!(turned(&[1u8, 2], 1, 3), None);
+        assert_eq!(turned::<u8>(&[], 0, 3), None);
+    }
 }

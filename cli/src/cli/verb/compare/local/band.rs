@@ -13,7 +13,7 @@ use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observe
 use tract_onnx_cast::{ElementType, Family, OnnxTensor, Result};
 
 use super::doubt::MOVED;
-use super::numbers::{BLOCK, is_computed_in, largest, numbers, numbers_in, rounding, tensor};
+use super::numbers::{each_pair, is_computed_in, largest, numbers, rounding, tensor};
 use super::site::{Site, Sites};
 use super::trace::{Trace, full_name, shared};
 use crate::cli::found::verdict::BothErrors;
@@ -33,25 +33,42 @@ struct Perturbed<'a> {
 /// A constant of fewer elements may be a size or an epsilon.
 const WEIGHT: usize = 64;
 
+/// The bits of a byte, the lowest one first: which of eight words are moved up.
+const UPS: [[bool; 8]; 256] = {
+    let mut ups = [[false; 8]; 256];
+    let mut byte = 0;
+    while byte < ups.len() {
+        let mut place = 0;
+        while place < 8 {
+            ups[byte][place] = byte >> place & 1 == 1;
+            place += 1;
+        }
+        byte += 1;
+    }
+    ups
+};
+
 /// Moves words of floating point, which are most of a model, by a unit in the last place; subnormal
 /// ones stay. `$normal` is the smallest normal one, `$infinity` infinity.
 macro_rules! move_words {
-    ($rng:expr, $bytes:expr, $word:ty, $normal:expr, $infinity:expr) => {
+    ($rng:expr, $bytes:expr, $word:ty, $normal:expr, $infinity:expr) => {{
+        let moved = |word: $word, is_up: bool| {
+            let magnitude = word & (<$word>::MAX >> 1);
+            // Up or down without a branch, which no CPU could foresee.
+            let moved = (magnitude + 2 * <$word>::from(is_up)).wrapping_sub(1).min($infinity - 1);
+            let is_normal = ($normal..$infinity).contains(&magnitude);
+            if is_normal { word - magnitude | moved } else { word }
+        };
         for block in $bytes.chunks_mut(size_of::<$word>() * u64::BITS as usize) {
-            let mut ups = $rng.random::<u64>();
-            for bytes in block.as_chunks_mut::<{ size_of::<$word>() }>().0 {
-                let word = <$word>::from_ne_bytes(*bytes);
-                let magnitude = word & (<$word>::MAX >> 1);
-                // Up or down without a branch, which no CPU could foresee.
-                let up = (ups & 1) as $word;
-                ups >>= 1;
-                let moved = (magnitude + 2 * up).wrapping_sub(1).min($infinity - 1);
-                if ($normal..$infinity).contains(&magnitude) {
-                    *bytes = (word - magnitude | moved).to_ne_bytes();
+            let ups = $rng.random::<u64>().to_le_bytes();
+            let words = block.as_chunks_mut::<{ size_of::<$word>() }>().0;
+            for (words, ups) in words.chunks_mut(8).zip(ups) {
+                for (bytes, is_up) in words.iter_mut().zip(UPS[usize::from(ups)]) {
+                    *bytes = moved(<$word>::from_ne_bytes(*bytes), is_up).to_ne_bytes();
                 }
             }
         }
-    };
+    }};
 }
 
 impl Perturbed<'_> {
@@ -142,16 +159,13 @@ impl Observer for Perturbed<'_> {
 
 /// The power of what two values are apart; `None` if they are not of one length.
 fn power(x: &SharedTensor, y: &SharedTensor) -> Option<f64> {
-    let (length, mut power) = (x.1.len(), 0.0);
-    if y.1.len() != length {
-        return None;
-    }
-    for start in (0..length).step_by(BLOCK) {
-        let places = start..length.min(start + BLOCK);
-        let (x, y) = (numbers_in(x, places.clone())?, numbers_in(y, places)?);
-        let errors = x.iter().zip(&y).map(|(x, y)| (x - y) * (x - y));
-        errors.filter(|error| error.is_finite()).for_each(|error| power += error);
-    }
+    let mut power = 0.0;
+    let is_as_long = x.1.len() == y.1.len();
+    let add = |_, x: f64, y: f64| {
+        let error = (x - y) * (x - y);
+        power += if error.is_finite() { error } else { 0.0 };
+    };
+    is_as_long.then(|| each_pair(x, y, add))??;
     Some(power)
 }
 

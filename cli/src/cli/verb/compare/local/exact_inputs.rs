@@ -61,7 +61,10 @@ pub(super) fn rounded(
     for start in (0..held.1.len()).step_by(BLOCK) {
         let places = start..held.1.len().min(start + BLOCK);
         let (x, y) = (numbers_in(exact, places.clone())?, numbers_in(held, places)?);
-        is_whole &= x.iter().zip(&y).all(|(x, y)| is_rounded(*x, *y));
+        is_whole = x.iter().zip(&y).all(|(x, y)| is_rounded(*x, *y));
+        if !is_whole {
+            break;
+        }
     }
     if is_whole {
         return Some(exact.clone());

@@ -8,11 +8,20 @@ use tract_onnx_cast::audit::Reach;
 use tract_onnx_cast::interpreter::SharedTensor;
 use tract_onnx_cast::{ElementType, Family};
 
+use crate::cli::measure::range;
 use crate::cli::measure::value::part;
 use crate::cli::tensor::{elements, of_numbers};
 
 /// How many elements are looked at at once.
 pub(super) const BLOCK: usize = 1 << 14;
+
+/// Values of this magnitude stand for an infinity, and are not computed.
+pub(super) const MASK: f64 = 1e30;
+
+/// A share of a number, unless that stands for an infinity.
+pub(super) fn relative(x: f64, share: f64) -> f64 {
+    if x.abs() < MASK { x.abs() * share } else { 0.0 }
+}
 
 /// The elements; `None` for text.
 pub(super) fn numbers((ty, tensor): &SharedTensor) -> Option<Vec<f64>> {
@@ -65,17 +74,33 @@ pub(super) fn numbers_in(value: &SharedTensor, places: Range<usize>) -> Option<V
     numbers(&(*ty, Arc::new(part(*ty, held, places).ok()?)))
 }
 
-/// The largest finite magnitude.
-pub(super) fn peak(value: &SharedTensor) -> f64 {
-    if let Some(floats) = floats_of(value) {
-        // The patterns of magnitudes are ordered as these are.
-        let finite = |x: &f32| if x.is_finite() { x.abs().to_bits() } else { 0 };
-        return f32::from_bits(floats.iter().map(finite).max().unwrap_or(0)).into();
+/// Gives each pair of elements of two tensors of one length, with its place, to a function, without
+/// holding all of them as numbers; `None` for text.
+pub(super) fn each_pair(
+    x: &SharedTensor,
+    y: &SharedTensor,
+    mut take: impl FnMut(usize, f64, f64),
+) -> Option<()> {
+    if let Some((x, y)) = floats_of(x).zip(floats_of(y)) {
+        for (place, (x, y)) in x.iter().zip(y).enumerate() {
+            take(place, f64::from(*x), f64::from(*y));
+        }
+        return Some(());
     }
-    let (ty, tensor) = value;
-    let range = tract_onnx_cast::audit::range(*ty, tensor).ok();
-    let (low, high) = range.and_then(|range| range.limits).unwrap_or_default();
-    low.abs().max(high.abs())
+    let length = x.1.len();
+    for start in (0..length).step_by(BLOCK) {
+        let places = start..length.min(start + BLOCK);
+        let (x, y) = (numbers_in(x, places.clone())?, numbers_in(y, places)?);
+        for (place, (x, y)) in x.iter().zip(&y).enumerate() {
+            take(start + place, *x, *y);
+        }
+    }
+    Some(())
+}
+
+/// The largest finite magnitude; 0 of text.
+pub(super) fn peak((ty, tensor): &SharedTensor) -> f64 {
+    range::peak(*ty, tensor).unwrap_or_default()
 }
 
 /// A tensor of a type and shape that holds these elements.

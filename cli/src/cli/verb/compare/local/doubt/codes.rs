@@ -6,8 +6,9 @@ use tract_onnx::prelude::Tensor;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 use tract_onnx_cast::{ElementType, Family};
 
-use super::super::numbers::{BLOCK, gap, numbers, numbers_in, tensor};
-use super::families::{Doubts, Step, UNIFORM, apart, elementwise, length, values};
+use super::super::numbers::{each_pair, gap, numbers, tensor};
+use super::families::{Doubts, Step, UNIFORM, apart, elementwise, values};
+use super::steps::Steps;
 use super::twin::{Carried, Doubt, Twin};
 
 /// Half a step, or what the range cuts off, in codes.
@@ -49,11 +50,9 @@ pub(super) fn quantized(step: Step) -> Doubts {
 
 /// Half a step of the values; the scale is right but for its rounding.
 pub(super) fn quantized_as_it_runs(Step { made, .. }: Step) -> Doubts {
-    let doubt = |(place, made): (usize, &Option<SharedTensor>)| {
-        let doubt = if place == 0 { 0.5 } else { 0.0 };
-        Carried { doubts: vec![doubt; length(made)], share: UNIFORM }
-    };
-    Some(made.iter().enumerate().map(doubt).collect())
+    let doubt = |place| Doubt::Same(if place == 0 { 0.5 } else { 0.0 });
+    let carried = |place| Carried { doubt: doubt(place), share: UNIFORM };
+    Some((0..made.len()).map(carried).collect())
 }
 
 /// The inputs of an operator that quantises the first of them to 8 bits itself, which has half a step of doubt then.
@@ -72,9 +71,8 @@ pub(super) fn quantized_inside(
     let doubts = x.doubts();
     let likely = doubts.iter().map(|doubt| UNIFORM * half * half + x.share * doubt * doubt);
     let doubts = doubts.iter().map(|doubt| doubt + half).collect();
-    let Carried { doubts, share } = Carried::of(doubts, likely);
+    let Carried { doubt, share } = Carried::of(doubts, likely);
     let mut inputs = inputs.to_vec();
-    let doubt = Doubt::Each(Arc::new(doubts));
     *inputs.first_mut()? = Some(Twin { value: x.value.clone(), doubt, share });
     Some(inputs)
 }
@@ -86,25 +84,29 @@ pub(super) fn dequantized(step: Step) -> Doubts {
     if matches!(codes.value.0.family(), Family::Float(_)) {
         return elementwise(step);
     }
+    let share = codes.share;
+    let scale = inputs.get(1)?.as_ref()?;
+    // A scale that is off by a share of itself puts a value off by that of the value.
+    if let (Doubt::Same(steps), Doubt::Relative(off)) = (&codes.doubt, &scale.doubt)
+        && let (shape, scale) = (codes.value.1.shape(), (&scale.value, *off))
+        && let Some(steps) = Steps::of(step.node.attributes, shape, scale, *steps)
+    {
+        return Some(vec![Carried { doubt: Doubt::Steps(Arc::new(steps)), share }]);
+    }
     let base = made.first()?.as_ref()?;
     let mut doubts = vec![0.0; base.1.len()];
-    let of_codes = match &codes.doubt {
-        Doubt::Same(doubt) => vec![*doubt],
-        _ => codes.doubts(),
-    };
-    let of_code = |place: usize| of_codes.get(place).or(of_codes.first()).copied().unwrap_or(0.0);
-    let beside = beside(&codes.value)?;
+    let (beside, steps) = (beside(&codes.value)?, codes.doubts());
+    let of_code = |place: usize| steps.get(place).copied().unwrap_or_default();
     add_moved(&step, (0, beside), base, &mut doubts, |place, moved| moved * of_code(place))?;
     // A scale that may be off itself puts values off as well.
-    let scale = inputs.get(1).and_then(Option::as_ref).filter(|scale| !scale.is_exact());
-    if let Some(scale) = scale.and_then(|scale| scale.mapped(|x, doubt| x + doubt)) {
+    if let Some(scale) = scale.mapped(|x, doubt| x + doubt).filter(|_| !scale.is_exact()) {
         add_moved(&step, (1, scale), base, &mut doubts, |_, moved| moved);
     }
-    Some(vec![Carried { doubts, share: codes.share }])
+    Some(vec![Carried { doubt: Doubt::each(doubts), share }])
 }
 
-/// Adds to doubts how far another input moves each value, a block of them at a time; `None`, and nothing is added, if
-/// the node cannot be run on it.
+/// Adds to doubts how far another input moves each value; `None`, and nothing is added, if the node cannot be run
+/// on it.
 fn add_moved(
     step: &Step,
     (place, other): (usize, SharedTensor),
@@ -115,14 +117,11 @@ fn add_moved(
     let mut given = values(step.inputs);
     *given.get_mut(place)? = Some(other);
     let moved = step.node.run_on(&given).ok()?.into_iter().next()??;
-    let length = doubts.len();
-    for start in (0..length).step_by(BLOCK) {
-        let places = start..length.min(start + BLOCK);
-        let (x, y) = (numbers_in(base, places.clone())?, numbers_in(&moved, places.clone())?);
-        let all = doubts.get_mut(places)?.iter_mut().enumerate().zip(x.iter().zip(&y));
-        all.for_each(|((at, sum), (x, y))| *sum += doubt(start + at, apart(*x, *y)));
-    }
-    Some(())
+    each_pair(base, &moved, |at, x, y| {
+        if let Some(sum) = doubts.get_mut(at) {
+            *sum += doubt(at, apart(x, y));
+        }
+    })
 }
 
 /// The codes beside these, each one nearer to zero, and one beyond it where there is none.

@@ -1,14 +1,16 @@
 //! The doubt behind a node, by family of operators.
 
+use std::sync::Arc;
+
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tract_onnx_cast::ElementType::{self, Double};
 use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 
-use super::super::numbers::{magnitudes, numbers, rounding, tensor, wide};
+use super::super::numbers::{MASK, magnitudes, numbers, rounding, tensor, wide};
 use super::known::{MOVED, SUMS};
-use super::twin::{Carried, Doubt, MASK, Twin};
+use super::twin::{Carried, Doubt, Twin};
 
 pub(super) type Doubts = Option<Vec<Carried>>;
 
@@ -23,8 +25,7 @@ pub(super) struct Step<'a> {
 impl Step<'_> {
     /// That there is no doubt.
     pub(super) fn certain(self) -> Vec<Carried> {
-        let none = |made| Carried { doubts: vec![0.0; length(made)], share: 1.0 };
-        self.made.iter().map(none).collect()
+        vec![Carried { doubt: Doubt::Same(0.0), share: 1.0 }; self.made.len()]
     }
 }
 
@@ -86,7 +87,7 @@ pub(super) fn moved(step: Step) -> Doubts {
         && let ([Some(twin), ..], [Some(made)]) = (inputs, made)
         && twin.value.1.len() == made.1.len()
     {
-        return Some(vec![Carried { doubts: twin.doubts(), share: twin.share }]);
+        return Some(vec![Carried { doubt: twin.doubt.clone(), share: twin.share }]);
     }
     let mut given = values(inputs);
     for (input, twin) in given.iter_mut().zip(inputs).skip(*first).take(*count) {
@@ -99,7 +100,8 @@ pub(super) fn moved(step: Step) -> Doubts {
     let fits = doubts.iter().zip(made).all(|(doubts, made)| doubts.len() == length(made));
     let share = inputs.iter().skip(*first).take(*count).flatten().map(|twin| twin.share);
     let share = share.fold(0.0, f64::max);
-    fits.then(|| doubts.into_iter().map(|doubts| Carried { doubts, share }).collect())
+    let carried = |doubts| Carried { doubt: Doubt::each(doubts), share };
+    fits.then(|| doubts.into_iter().map(carried).collect())
 }
 
 /// What each input alone changes, at either end of its doubt.
@@ -172,6 +174,53 @@ fn shifted(twin: &Twin, mut sign: impl FnMut() -> f64) -> Option<SharedTensor> {
 /// γₙ for the sum of n terms, or what it is likely to be at most, by the sum of their magnitudes, and
 /// the doubt of each factor by the magnitudes of the others.
 pub(super) fn sums(step: Step) -> Doubts {
+    let (doubts, likely) = match columns_at_once(step) {
+        Some(columns) => sums_by_columns(step, columns)?,
+        None => sums_at_once(step)?,
+    };
+    Some(vec![Carried::of(doubts, likely.into_iter())])
+}
+
+/// So many elements of a weight are looked at at once: they, and what is computed of them, stay in a cache.
+const PART: usize = 1 << 19;
+
+/// How many columns of a weight its product with a matrix is looked at in, where there are more.
+fn columns_at_once(Step { node, inputs, made }: Step) -> Option<usize> {
+    let ("MatMul", [Some(_), Some(weight)]) = (node.op_type, inputs) else { return None };
+    let [rows, columns] = *weight.value.1.shape() else { return None };
+    let at_once = (PART / rows.max(1)).max(1);
+    let result = made.first()?.as_ref()?.1.shape();
+    (columns > at_once && result.last() == Some(&columns)).then_some(at_once)
+}
+
+/// [`sums_at_once`], of some columns of the weight after others.
+fn sums_by_columns(step: Step, at_once: usize) -> Option<(Vec<f64>, Vec<f64>)> {
+    let Step { node, inputs, made } = step;
+    let (x, weight) = (inputs.first()?, inputs.get(1)?.as_ref()?);
+    let (ty, result) = made.first()?.as_ref()?;
+    let (last, length) = (result.rank().checked_sub(1)?, result.len());
+    let columns = *result.shape().get(last)?;
+    let (mut doubts, mut likely) = (vec![0.0; length], vec![0.0; length]);
+    for start in (0..columns).step_by(at_once) {
+        let part = start..columns.min(start + at_once);
+        let inputs = [x.clone(), Some(weight.columns(part.clone())?)];
+        let made = [Some((*ty, Arc::new(result.slice(last, part.start, part.end).ok()?)))];
+        let (of_part, likely_of_part) = sums_at_once(Step { node, inputs: &inputs, made: &made })?;
+        let put = |all: &mut Vec<f64>, of_part: Vec<f64>| {
+            let rows = all.chunks_mut(columns).zip(of_part.chunks(part.len()));
+            for (row, of_part) in rows {
+                row.get_mut(part.clone())?.copy_from_slice(of_part);
+            }
+            Some(())
+        };
+        put(&mut doubts, of_part)?;
+        put(&mut likely, likely_of_part)?;
+    }
+    Some((doubts, likely))
+}
+
+/// How far sums of products may be off, and the power of what each is likely to be.
+fn sums_at_once(step: Step) -> Option<(Vec<f64>, Vec<f64>)> {
     let Step { node, inputs, made } = step;
     let (_, factors) = SUMS.iter().find(|(name, _)| *name == node.op_type)?;
     let result = made.first()?.as_ref()?;
@@ -209,7 +258,8 @@ pub(super) fn sums(step: Step) -> Doubts {
     let likely = likely(node, inputs, &all.iter().map(|x| x * share).collect::<Vec<_>>());
     let whole = doubts.iter().map(|doubt| doubt * doubt).collect();
     let likely = likely.unwrap_or(whole);
-    Some(vec![Carried::of(doubts, likely.into_iter())])
+    let length = result.1.len();
+    (doubts.len() == length && likely.len() == length).then_some((doubts, likely))
 }
 
 /// What sums of products are of these values, with another one at a place.
@@ -278,7 +328,9 @@ pub(super) fn cast(step: Step) -> Doubts {
     let Step { inputs, made, .. } = step;
     let twin = inputs.first()?.as_ref()?;
     match made.first()?.as_ref()?.0.family() {
-        Family::Float(_) => Some(vec![Carried { doubts: twin.doubts(), share: twin.share }]),
+        Family::Float(_) => {
+            Some(vec![Carried { doubt: Doubt::each(twin.doubts()), share: twin.share }])
+        }
         _ => elementwise(step),
     }
 }
@@ -335,6 +387,6 @@ pub(super) fn sampled(step: Step) -> Doubts {
     let both = doubts.into_iter().zip(likely);
     let mut all: Vec<Carried> =
         both.map(|(doubts, likely)| Carried::of(doubts, likely.into_iter())).collect();
-    all.resize(made.len(), Carried::default());
+    all.resize(made.len(), Carried { doubt: Doubt::each(vec![]), share: 0.0 });
     Some(all)
 }

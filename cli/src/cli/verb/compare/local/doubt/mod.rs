@@ -8,23 +8,23 @@
 //! is given, to its input. Of all others the doubt is measured: the
 //! node runs on inputs that are moved at random within theirs.
 //!
-//! `twin` is a value and its doubt, `known` says which operator is of which family, and `families`
+//! `twin` is a value and its doubt, `steps` that of a weight in codes, `known` says which operator is of which family, and `families`
 //! and `codes` have what each makes of doubt.
 
 mod codes;
 mod families;
 mod known;
+mod steps;
 mod twin;
 
 use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 
-use super::numbers::{floats_of, numbers, rounding, smallest};
+use super::numbers::{rounding, smallest};
 use families::Step;
 pub(super) use families::UNIFORM;
 use known::{ELEMENTWISE, SUMS};
 pub(super) use known::{MOVED, has_many_steps};
-use twin::relative;
 pub(super) use twin::{Carried, Doubt, Twin};
 
 /// By how much the outputs of a node may be off that it makes of these inputs.
@@ -52,17 +52,10 @@ pub(super) fn doubts(
     if MOVED.iter().any(|(name, ..)| *name == node.op_type) {
         return doubts;
     }
-    for (Carried { doubts, .. }, made) in doubts.iter_mut().zip(made) {
-        let Some(made) = made.as_ref().filter(|(ty, _)| matches!(ty.family(), Family::Float(_)))
-        else {
-            continue;
-        };
-        let (unit, least) = (rounding(made.0), smallest(made.0));
-        let add = |(doubt, x): (&mut f64, f64)| *doubt += least + relative(x, unit);
-        let doubts = doubts.iter_mut();
-        match floats_of(made) {
-            Some(floats) => doubts.zip(floats.iter().map(|x| f64::from(*x))).for_each(add),
-            None => doubts.zip(numbers(made).unwrap_or_default()).for_each(add),
+    for (Carried { doubt, .. }, made) in doubts.iter_mut().zip(made) {
+        let made = made.as_ref().filter(|(ty, _)| matches!(ty.family(), Family::Float(_)));
+        if let Some(made) = made {
+            doubt.add(made, rounding(made.0), smallest(made.0));
         }
     }
     doubts

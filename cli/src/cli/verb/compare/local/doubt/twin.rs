@@ -1,11 +1,17 @@
 //! Values beside those of a run, free of the types' rounding, and how far they may be off.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use tract_onnx::prelude::Tensor;
+use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::SharedTensor;
 
-use super::super::numbers::{filled, floats_of, is_computed_in, numbers, tensor};
+use super::super::numbers::{
+    BLOCK, floats_of, is_computed_in, numbers, numbers_in, relative, tensor,
+};
+use super::steps::Steps;
 
 /// A value free of its type's rounding, and by how much each element may be off.
 #[derive(Clone)]
@@ -18,9 +24,9 @@ pub(in super::super) struct Twin {
 }
 
 /// How far the elements of an output may be off, and the share of that which is likely.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(in super::super) struct Carried {
-    pub(in super::super) doubts: Vec<f64>,
+    pub(in super::super) doubt: Doubt,
     pub(in super::super) share: f64,
 }
 
@@ -31,12 +37,9 @@ impl Carried {
         let all: f64 = doubts.iter().map(|doubt| finite(doubt * doubt)).sum();
         let likely: f64 = likely.map(finite).sum();
         let share = if all > 0.0 { (likely / all).min(1.0) } else { 1.0 };
-        Carried { doubts, share }
+        Carried { doubt: Doubt::each(doubts), share }
     }
 }
-
-/// Values of this magnitude stand for an infinity, and are not computed.
-pub(in super::super) const MASK: f64 = 1e30;
 
 #[derive(Clone)]
 pub(in super::super) enum Doubt {
@@ -44,7 +47,61 @@ pub(in super::super) enum Doubt {
     Relative(f64),
     /// Of all elements alike.
     Same(f64),
+    /// A share of each element that is finite, and the least of all.
+    Rounded {
+        share: f64,
+        least: f64,
+    },
+    Steps(Arc<Steps>),
     Each(Arc<Vec<f64>>),
+}
+
+impl Doubt {
+    pub(in super::super) fn each(doubts: Vec<f64>) -> Doubt {
+        Doubt::Each(Arc::new(doubts))
+    }
+
+    /// Adds a share of each of these elements, and the least of all.
+    pub(super) fn add(&mut self, value: &SharedTensor, share: f64, least: f64) {
+        if let Doubt::Steps(steps) = self {
+            *steps = Arc::new(Steps::clone(steps).and(share, least));
+            return;
+        }
+        let mut doubts = match std::mem::replace(self, Doubt::Same(0.0)) {
+            Doubt::Each(doubts) => Arc::unwrap_or_clone(doubts),
+            doubt => Twin::new(value.clone(), doubt).doubts(),
+        };
+        let add = |(doubt, x): (&mut f64, f64)| *doubt += least + relative(x, share);
+        match floats_of(value) {
+            Some(floats) => {
+                doubts.iter_mut().zip(floats.iter().map(|x| f64::from(*x))).for_each(add)
+            }
+            None => doubts.iter_mut().zip(numbers(value).unwrap_or_default()).for_each(add),
+        }
+        *self = Doubt::each(doubts);
+    }
+
+    /// Whether it is that of so many elements.
+    pub(in super::super) fn is_of(&self, elements: usize) -> bool {
+        match self {
+            Doubt::Each(doubts) => doubts.len() == elements,
+            _ => true,
+        }
+    }
+
+    /// How far each of some elements, which are these numbers, may be off.
+    fn doubts_in(&self, places: Range<usize>, values: &[f64]) -> Cow<'_, [f64]> {
+        match self {
+            Doubt::Each(doubts) => Cow::Borrowed(doubts.get(places).unwrap_or_default()),
+            Doubt::Same(doubt) => Cow::Owned(vec![*doubt; values.len()]),
+            Doubt::Relative(share) => values.iter().map(|x| relative(*x, *share)).collect(),
+            Doubt::Rounded { share, least } => {
+                let doubt = |x: &f64| if x.is_finite() { x.abs() * share + least } else { 0.0 };
+                values.iter().map(doubt).collect()
+            }
+            Doubt::Steps(steps) => Cow::Owned(steps.doubts_in(places, values)),
+        }
+    }
 }
 
 impl Twin {
@@ -55,54 +112,117 @@ impl Twin {
 
     /// How far each element may be off.
     pub(in super::super) fn doubts(&self) -> Vec<f64> {
+        let length = self.value.1.len();
         match &self.doubt {
+            Doubt::Same(doubt) => vec![*doubt; length],
+            Doubt::Relative(share) if *share == 0.0 => vec![0.0; length],
             Doubt::Each(doubts) => doubts.to_vec(),
-            Doubt::Same(doubt) => vec![*doubt; self.value.1.len()],
-            Doubt::Relative(share) if *share == 0.0 => vec![0.0; self.value.1.len()],
-            Doubt::Relative(share) => {
+            doubt => {
                 let values = numbers(&self.value).unwrap_or_default();
-                values.iter().map(|x| relative(*x, *share)).collect()
+                doubt.doubts_in(0..values.len(), &values).into_owned()
             }
         }
     }
 
     /// How far each of some elements, which are these numbers, may be off.
-    pub(in super::super) fn doubts_in(&self, places: Range<usize>, values: &[f64]) -> Vec<f64> {
-        match &self.doubt {
-            Doubt::Each(doubts) => doubts.get(places).unwrap_or_default().to_vec(),
-            Doubt::Same(doubt) => vec![*doubt; values.len()],
-            Doubt::Relative(share) => values.iter().map(|x| relative(*x, *share)).collect(),
-        }
+    pub(in super::super) fn doubts_in(
+        &self,
+        places: Range<usize>,
+        values: &[f64],
+    ) -> Cow<'_, [f64]> {
+        self.doubt.doubts_in(places, values)
     }
 
-    /// What a function makes of each element and of how far that may be off.
+    /// What a function makes of each element and of how far that may be off, a block of them at a time.
     pub(in super::super) fn mapped(&self, of: impl Fn(f64, f64) -> f64) -> Option<SharedTensor> {
         let (ty, held) = &self.value;
-        let shape = held.shape();
-        let Some(values) = floats_of(&self.value) else {
-            let pairs = numbers(&self.value)?.into_iter().zip(self.doubts());
-            return tensor(*ty, shape, &pairs.map(|(x, doubt)| of(x, doubt)).collect::<Vec<_>>());
-        };
-        let values = values.iter().map(|x| f64::from(*x));
-        match &self.doubt {
-            Doubt::Each(doubts) => {
-                filled(shape, values.zip(doubts.iter()).map(|(x, doubt)| of(x, *doubt)))
+        let (shape, length) = (held.shape(), held.len());
+        let is_float = *ty == ElementType::Float;
+        let mut floats = Tensor::zero::<f32>(if is_float { shape } else { &[0] }).ok()?;
+        let mut plain = floats.try_as_plain_ram_mut().ok()?;
+        let floats_held = plain.as_slice_mut::<f32>().ok()?;
+        let mut others = Vec::with_capacity(if is_float { 0 } else { length });
+        for start in (0..length).step_by(BLOCK) {
+            let places = start..length.min(start + BLOCK);
+            let values = numbers_in(&self.value, places.clone())?;
+            let doubts = self.doubts_in(places.clone(), &values);
+            let made = values.iter().zip(doubts.iter()).map(|(x, doubt)| of(*x, *doubt));
+            if is_float {
+                let floats = floats_held.get_mut(places)?.iter_mut();
+                floats.zip(made).for_each(|(held, x)| *held = x as f32);
+            } else {
+                others.extend(made);
             }
-            Doubt::Same(doubt) => filled(shape, values.map(|x| of(x, *doubt))),
-            Doubt::Relative(share) => filled(shape, values.map(|x| of(x, relative(x, *share)))),
         }
+        if is_float { Some((*ty, Arc::new(floats))) } else { tensor(*ty, shape, &others) }
+    }
+
+    /// Some columns of a matrix.
+    pub(super) fn columns(&self, columns: Range<usize>) -> Option<Twin> {
+        let (ty, held) = &self.value;
+        let [_, all] = held.shape() else { return None };
+        let part = Arc::new(held.slice(1, columns.start, columns.end).ok()?);
+        let value = (*ty, part);
+        let doubt = match &self.doubt {
+            Doubt::Each(_) | Doubt::Steps(_) => {
+                let values = numbers(&value)?;
+                let mut doubts = Vec::with_capacity(values.len());
+                for (row, values) in values.chunks(columns.len().max(1)).enumerate() {
+                    let first = row * all + columns.start;
+                    doubts.extend_from_slice(&self.doubts_in(first..first + values.len(), values));
+                }
+                Doubt::each(doubts)
+            }
+            other => other.clone(),
+        };
+        Some(Twin { value, doubt, share: self.share })
     }
 
     pub(in super::super) fn is_exact(&self) -> bool {
         match &self.doubt {
             Doubt::Relative(share) => *share == 0.0 || !is_computed_in(self.value.0),
             Doubt::Same(doubt) => *doubt == 0.0,
+            Doubt::Rounded { .. } | Doubt::Steps(_) => false,
             Doubt::Each(doubts) => doubts.iter().all(|doubt| *doubt == 0.0),
         }
     }
 }
 
-/// A share of a number, unless that stands for an infinity.
-pub(super) fn relative(x: f64, share: f64) -> f64 {
-    if x.abs() < MASK { x.abs() * share } else { 0.0 }
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+    use onnx_cast_graph::int_attribute;
+    use tract_onnx::prelude::TractResult;
+
+    use super::*;
+
+    #[test]
+    fn columns_are_as_doubtful_as_in_the_whole() -> TractResult<()> {
+        const ROWS: usize = 6;
+        const COLUMNS: usize = 5;
+        let values: Vec<f32> = (0..ROWS * COLUMNS).map(|place| place as f32 - 9.0).collect();
+        let value = Arc::new(Tensor::from_shape(&[ROWS, COLUMNS], &values)?);
+        let scale = Tensor::from_shape(&[3, COLUMNS], &values[..3 * COLUMNS])?;
+        let blocks = [int_attribute("axis", 0), int_attribute("block_size", 2)];
+        let scale = (ElementType::Float, Arc::new(scale));
+        let steps = Steps::of(&blocks, value.shape(), (&scale, 0.25), 0.5).context("steps")?;
+        let doubts = [
+            Doubt::Relative(0.5),
+            Doubt::Same(2.0),
+            Doubt::Rounded { share: 0.5, least: 3.0 },
+            Doubt::Steps(Arc::new(steps)),
+            Doubt::each((0..ROWS * COLUMNS).map(|place| place as f64).collect()),
+        ];
+        for doubt in doubts {
+            let weight = Twin::new((ElementType::Float, value.clone()), doubt);
+            let (all, part) = (weight.doubts(), weight.columns(1..3).context("a matrix")?);
+            let wanted = all.chunks(COLUMNS).flat_map(|row| row[1..3].to_vec());
+            assert_eq!(part.doubts(), wanted.collect::<Vec<_>>());
+            assert_eq!(*part.value.1, value.slice(1, 1, 3)?);
+            let mapped = weight.mapped(|x, doubt| x + doubt).context("numbers")?;
+            let wanted = values.iter().zip(&all).map(|(x, doubt)| f64::from(*x) + doubt);
+            assert_eq!(numbers(&mapped), Some(wanted.collect()));
+        }
+        Ok(())
+    }
 }

@@ -108,8 +108,8 @@ fn part(twin: &Twin, axis: usize, at: usize) -> Option<Twin> {
         Some(Arc::new(part))
     };
     let doubt = match &twin.doubt {
-        Doubt::Each(doubts) => {
-            let doubts = tensor(ElementType::Double, twin.value.1.shape(), doubts)?;
+        Doubt::Each(_) | Doubt::Steps(_) => {
+            let doubts = tensor(ElementType::Double, twin.value.1.shape(), &twin.doubts())?;
             Doubt::Each(numbers(&(doubts.0, part(&doubts.1)?))?.into())
         }
         other => other.clone(),

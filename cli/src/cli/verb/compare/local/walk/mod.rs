@@ -331,7 +331,8 @@ impl<'a> Walk<'a> {
             let wanted = numbers_in(&want, places.clone())?;
             site.local(&numbers_in(&made, places.clone())?, &wanted, output.element_type);
             let twins = numbers_in(got, places.clone())?;
-            let doubts = if is_doubted { twin.doubts_in(places.clone(), &twins) } else { vec![] };
+            let doubts = is_doubted.then(|| twin.doubts_in(places.clone(), &twins));
+            let doubts = doubts.unwrap_or_default();
             for ((got, want), place) in twins.iter().zip(&wanted).zip(places) {
                 let of_reference = of_reference.and_then(|own| own.get(place)).copied();
                 let doubt = doubts.get(place - start).copied().unwrap_or(0.0);
@@ -397,10 +398,10 @@ impl Observer for Walk<'_> {
             match doubts {
                 _ if is_constant => {}
                 _ if left.is_some() => twin = left.unwrap_or(twin),
-                Some(Carried { doubts, share })
-                    if doubts.len() == made.1.len() && wide(made.0) == made.0 =>
+                Some(Carried { doubt, share })
+                    if doubt.is_of(made.1.len()) && wide(made.0) == made.0 =>
                 {
-                    (twin.doubt, twin.share) = (Doubt::Each(doubts.into()), share);
+                    (twin.doubt, twin.share) = (doubt, share);
                 }
                 _ if is_rough => twin.doubt = rough(node, output, &twin, self.coarsest),
                 _ => {}

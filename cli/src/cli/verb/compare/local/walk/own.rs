@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer};
 
-use super::super::doubt::{Doubt, Twin, doubts, has_many_steps};
+use super::super::doubt::{Carried, Doubt, Twin, doubts, has_many_steps};
 use super::super::nodes::region;
 use super::super::numbers::rounding;
 use super::super::site::Sites;
@@ -73,11 +73,11 @@ impl Observer for OwnRounding {
         for (output, carried) in outputs.iter().zip(doubts(node, &twins, &made)) {
             let Some(output) = output else { continue };
             let name = full_name(output);
+            let Carried { doubt, share } = carried;
+            let twin = Twin { doubt, share, ..exact(output) };
             if self.wanted.contains(&name) {
-                self.own.entry(name).or_default().push(carried.doubts);
+                self.own.entry(name).or_default().push(twin.doubts());
             } else {
-                let doubt = Doubt::Each(carried.doubts.into());
-                let twin = Twin { doubt, share: carried.share, ..exact(output) };
                 self.twins.insert(name, twin);
             }
         }

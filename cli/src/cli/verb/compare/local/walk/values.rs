@@ -120,11 +120,7 @@ pub(super) fn widened(value: &SharedTensor, is_constant: bool, is_code: bool) ->
     let is_code = is_code || ty.bits() <= 8 && value.1.len() >= WEIGHT;
     let doubt = match ty.family() {
         Family::Float(_) if is_constant && ty.bits() <= 16 => {
-            let (unit, least) = (2.0 * rounding(ty), 2.0 * smallest(ty));
-            let values = numbers(value)?;
-            let doubts =
-                values.iter().map(|x| if x.is_finite() { x.abs() * unit + least } else { 0.0 });
-            Doubt::Each(doubts.collect::<Vec<f64>>().into())
+            Doubt::Rounded { share: 2.0 * rounding(ty), least: 2.0 * smallest(ty) }
         }
         Family::Float(_) if is_constant => Doubt::Relative(4.0 * rounding(ty)),
         Family::Float(_) if wide(ty) != ty => Doubt::Relative(rounding(ty)),

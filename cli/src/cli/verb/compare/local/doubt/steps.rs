@@ -1,0 +1,182 @@
+//! The doubt in values that codes stand for, which are as many as a weight has elements: it is told
+//! by the scales, and computed for some of the elements at a time.
+
+use std::ops::Range;
+
+use tract_onnx::pb::AttributeProto;
+use tract_onnx_cast::interpreter::SharedTensor;
+
+use super::super::numbers::{numbers, relative};
+
+/// So many steps of a scale, a share of the value, and the least of all.
+#[derive(Clone)]
+pub(in super::super) struct Steps {
+    /// How far each scale puts the values off that it scales.
+    scales: Vec<f64>,
+    /// How many elements there are along the axis of the scales, and behind each.
+    size: usize,
+    behind: usize,
+    /// How many elements along the axis have one scale, each place behind it its own; `None` of scales that
+    /// are one for each place along the axis.
+    block: Option<usize>,
+    share: f64,
+    least: f64,
+}
+
+impl Steps {
+    /// Of codes of a shape that are off by so many steps, in what a node of these attributes makes of them by a
+    /// scale, by ONNX's `DequantizeLinear`; `share` is of what it makes. `None` of a scale that fits no layout.
+    pub(super) fn of(
+        attributes: &[AttributeProto],
+        codes: &[usize],
+        (scale, share): (&SharedTensor, f64),
+        steps: f64,
+    ) -> Option<Steps> {
+        // What a scale that is no number makes of two codes is one value.
+        let step = |x: &f64| if x.is_finite() { x.abs() * steps } else { 0.0 };
+        let scales: Vec<f64> = numbers(scale)?.iter().map(step).collect();
+        if scales.len() == 1 {
+            let behind = codes.iter().product();
+            return Some(Steps { scales, size: 1, behind, block: None, share, least: 0.0 });
+        }
+        let int = |name: &str| attributes.iter().find(|held| held.name == name).map(|x| x.i);
+        let axis = int("axis").unwrap_or(1);
+        let axis = if axis < 0 { axis + i64::try_from(codes.len()).ok()? } else { axis };
+        let axis = usize::try_from(axis).ok()?;
+        let size = *codes.get(axis)?;
+        let behind: usize = codes.iter().skip(axis + 1).product();
+        let block = usize::try_from(int("block_size").unwrap_or(0)).ok();
+        let block = block.filter(|block| *block > 0);
+        let mut wanted = codes.to_vec();
+        match block {
+            Some(block) => *wanted.get_mut(axis)? = size.div_ceil(block),
+            None => wanted = vec![size],
+        }
+        let is_laid_out = scale.1.shape() == wanted && behind > 0 && size > 0;
+        is_laid_out.then_some(Steps { scales, size, behind, block, share, least: 0.0 })
+    }
+
+    /// As far as before, and by a share of the value and the least of all besides.
+    pub(super) fn and(self, share: f64, least: f64) -> Steps {
+        Steps { share: self.share + share, least: self.least + least, ..self }
+    }
+
+    /// How far each of some elements, which are these numbers, may be off.
+    pub(super) fn doubts_in(&self, places: Range<usize>, values: &[f64]) -> Vec<f64> {
+        let mut doubts = Vec::with_capacity(values.len());
+        let mut place = places.start;
+        while place < places.end {
+            let (run, first, is_one) = self.run(place);
+            let run = run.min(places.end - place);
+            match self.scales.get(first) {
+                Some(scale) if is_one => doubts.extend(std::iter::repeat_n(*scale, run)),
+                _ => doubts.extend(self.scales.iter().skip(first).take(run)),
+            }
+            place += run;
+        }
+        let add = |(doubt, x): (&mut f64, &f64)| *doubt += self.least + relative(*x, self.share);
+        doubts.iter_mut().zip(values).for_each(add);
+        doubts
+    }
+
+    /// For how many elements from a place on the scales follow one another, from which one on, or are
+    /// that one.
+    fn run(&self, place: usize) -> (usize, usize, bool) {
+        let (behind, along) = (place % self.behind, place / self.behind);
+        let (along, before) = (along % self.size, along / self.size);
+        match self.block {
+            None if self.behind == 1 => (self.size - along, along, false),
+            None => (self.behind - behind, along, true),
+            Some(block) => {
+                let row = before * self.size.div_ceil(block) + along / block;
+                let left = (block - along % block).min(self.size - along);
+                let is_one = self.behind == 1;
+                let run = if is_one { left } else { self.behind - behind };
+                (run, row * self.behind + behind, is_one)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use anyhow::Context;
+    use onnx_cast_graph::int_attribute;
+    use tract_onnx::prelude::*;
+    use tract_onnx_cast::ElementType;
+
+    use super::*;
+
+    fn scales(shape: &[usize]) -> TractResult<SharedTensor> {
+        let count = shape.iter().product::<usize>();
+        let values: Vec<f32> = (0..count).map(|place| place as f32 + 1.0).collect();
+        Ok((ElementType::Float, Arc::new(Tensor::from_shape(shape, &values)?)))
+    }
+
+    /// The place of an element's scale, by ONNX's words.
+    fn scale_of(
+        place: usize,
+        codes: &[usize],
+        axis: usize,
+        scales: &[usize],
+        block: usize,
+    ) -> usize {
+        let (mut left, mut at) = (place, vec![0; codes.len()]);
+        for (at, size) in at.iter_mut().zip(codes).rev() {
+            (*at, left) = (left % size, left / size);
+        }
+        match scales {
+            [] => 0,
+            [_] if block == 0 => at[axis],
+            _ => {
+                at[axis] /= block;
+                at.iter().zip(scales).fold(0, |place, (at, size)| place * size + at)
+            }
+        }
+    }
+
+    #[test]
+    fn each_element_has_the_steps_of_its_scale() -> TractResult<()> {
+        let layouts: [(&[usize], usize, &[usize], usize); 8] = [
+            (&[6, 5], 0, &[], 0),
+            (&[6, 5], 0, &[6], 0),
+            (&[6, 5], 1, &[5], 0),
+            (&[2, 3, 4], 1, &[3], 0),
+            (&[6, 5], 0, &[3, 5], 2),
+            (&[7, 5], 0, &[3, 5], 3),
+            (&[4, 7], 1, &[4, 3], 3),
+            (&[2, 5, 3], 1, &[2, 2, 3], 3),
+        ];
+        for (codes, axis, shape, block) in layouts {
+            let scale = scales(shape)?;
+            let attributes =
+                [int_attribute("axis", axis as i64), int_attribute("block_size", block as i64)];
+            let steps = Steps::of(&attributes, codes, (&scale, 0.25), 0.5).context("a layout")?;
+            let steps = steps.and(0.0, 8.0);
+            let count: usize = codes.iter().product();
+            let values: Vec<f64> = (0..count).map(|place| place as f64).collect();
+            let wanted = |place: usize| {
+                let scale = scale_of(place, codes, axis, shape, block) as f64 + 1.0;
+                0.5 * scale + 8.0 + 0.25 * values[place]
+            };
+            for places in [0..count, 1..count, 2..count - 1, 3..4] {
+                let got = steps.doubts_in(places.clone(), &values[places.clone()]);
+                let wanted: Vec<f64> = places.clone().map(wanted).collect();
+                assert_eq!(got, wanted, "{codes:?} by {shape:?} along {axis}, {places:?}");
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn scales_of_another_layout_have_no_steps() -> TractResult<()> {
+        for (shape, axis, block) in [(&[4][..], 0, 0), (&[2, 5], 0, 2), (&[6, 5], 0, 0)] {
+            let scale = scales(shape)?;
+            let attributes = [int_attribute("axis", axis), int_attribute("block_size", block)];
+            assert!(Steps::of(&attributes, &[6, 5], (&scale, 0.0), 0.5).is_none(), "{shape:?}");
+        }
+        Ok(())
+    }
+}
