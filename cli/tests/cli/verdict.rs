@@ -109,6 +109,30 @@ fn the_doubt_about_a_bias_is_no_doubt_about_the_product() {
     assert_eq!(verdict(&reference, &converted(&turned)), "broken");
 }
 
+/// The reference rounds an input to FLOAT16 for another output, and so may the conversion for this one.
+#[test]
+fn the_doubt_about_a_factor_is_no_doubt_about_a_large_bias() {
+    let (weight, bias): (_, Vec<f32>) = (values(96, 1), values(12, 2));
+    let bias: Vec<f32> = bias.iter().map(|x| 1000.0 + x).collect();
+    let with = |between: &[NodeProto], input: &str, beta: f32| {
+        let product = node("Gemm", &[input, "w", "c"], &["g"], vec![float("beta", beta)]);
+        let nodes = [&[cast("x", Float16, "z")], between, &[product.named("product")]].concat();
+        let last = node("Relu", &["g"], &["y"], vec![]);
+        let held = vec![held("w", Float, &[8, 12], &weight), held("c", Float, &[12], &bias)];
+        let mut model = of(&[3, 8], [nodes, vec![last]].concat(), &[3, 12], held);
+        let graph = model.graph.as_mut().expect("a graph");
+        graph.output.push(value("z", Float16, &[3, 8]));
+        model
+    };
+    let reference = with(&[], "x", 1.0);
+    let copied = [node("Identity", &["x"], &["h"], vec![])];
+    for (between, input) in [(&[][..], "x"), (&copied[..], "h")] {
+        assert_eq!(verdict(&reference, &with(between, input, 1.0)), "same");
+        let found = judged(&reference, &with(between, input, 0.9996));
+        assert_eq!(found, broken("product", "attribute"), "of `{input}`");
+    }
+}
+
 /// A normalisation is folded into the convolution before it, which keeps its names.
 #[test]
 fn a_value_that_keeps_its_name_where_a_node_is_folded_into_it_is_no_fault() {

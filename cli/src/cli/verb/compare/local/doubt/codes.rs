@@ -99,7 +99,9 @@ pub(super) fn dequantized(step: Step) -> Doubts {
     let of_code = |place: usize| steps.get(place).copied().unwrap_or_default();
     add_moved(&step, (0, beside), base, &mut doubts, |place, moved| moved * of_code(place))?;
     // A scale that may be off itself puts values off as well.
-    if let Some(scale) = scale.mapped(|x, doubt| x + doubt).filter(|_| !scale.is_exact()) {
+    if !scale.is_exact()
+        && let Some(scale) = scale.mapped(|x, doubt| x + doubt)
+    {
         add_moved(&step, (1, scale), base, &mut doubts, |_, moved| moved);
     }
     Some(vec![Carried { doubt: Doubt::each(doubts), share }])

@@ -246,9 +246,13 @@ fn sums_at_once(step: Step) -> Option<(Vec<f64>, Vec<f64>)> {
     // Half precision is summed up in FLOAT.
     let share = terms.min(STRAYING * terms.sqrt()) * rounding(wide(result.0));
     let mut doubts: Vec<f64> = all.iter().map(|x| x.abs() * share).collect();
+    // What is added to the products is in `all` as well.
+    let is_product = inputs.get(BIAS).is_none_or(Option::is_none);
     for (place, twin) in inputs.iter().enumerate().take(*factors) {
         let Some(twin) = twin.as_ref().filter(|twin| !twin.is_exact()) else { continue };
-        if let Doubt::Relative(share) = twin.doubt {
+        if let Doubt::Relative(share) = twin.doubt
+            && is_product
+        {
             doubts.iter_mut().zip(&all).for_each(|(doubt, x)| *doubt += share * x.abs());
             continue;
         }
