@@ -1,7 +1,7 @@
 //! Files that are there as a whole or not at all.
 
 use std::fs::{self, File, Permissions};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -44,7 +44,7 @@ impl Drafts {
             }
             let make =
                 |folder: &Path| Ok(builder(0o666).tempfile_in(folder)?.into_temp_path().keep()?);
-            fs::write(self.draft(folder_of(place), Some(place), make)?, bytes)
+            fill(&self.draft(folder_of(place), Some(place), make)?, bytes)
         };
         written(place, write())
     }
@@ -112,6 +112,11 @@ impl Drop for Draft {
         remove(&self.path);
         listed.retain(|path| *path != self.path);
     }
+}
+
+/// Writes a file that is there and empty. One that was removed before the process ends is not made once more.
+fn fill(draft: &Path, bytes: &[u8]) -> io::Result<()> {
+    File::options().write(true).open(draft)?.write_all(bytes)
 }
 
 /// The error without the path of a draft, of which nobody knows.
@@ -293,5 +298,20 @@ mod tests {
         let _waits_for_ever = thread::spawn(move || make_listed(&folder, made));
         thread::sleep(Duration::from_millis(300));
         assert!(!late.exists() && !parent.path().join("c").exists());
+    }
+
+    /// The process is about to end: a draft that was listed and is removed before it is written stays away.
+    #[test]
+    fn no_draft_is_written_after_the_tidying() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let draft = folder.path().join("draft");
+        fs::write(&draft, b"").expect("a file");
+        fill(&draft, b"whole").expect("a file");
+        assert_eq!(fs::read(&draft).expect("a file"), b"whole");
+        let drafts: &'static Mutex<Vec<PathBuf>> = Box::leak(Box::new(Mutex::new(vec![draft])));
+        let made: &'static Mutex<Vec<PathBuf>> = Box::leak(Box::default());
+        remove_listed(drafts, made);
+        fill(&folder.path().join("draft"), b"whole").expect_err("there is no draft");
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
     }
 }
