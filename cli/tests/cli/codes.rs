@@ -1,5 +1,6 @@
 //! Conversions to codes: what is sound is not broken, and what is turned is told where it is.
 
+use tract_onnx::pb::tensor_proto::DataType;
 use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto};
 use tract_onnx::prelude::tensor1;
 use tract_onnx_cast::ElementType::{self, Float, Float8E4M3FN, Float16, Int8, Int64};
@@ -172,6 +173,32 @@ fn a_gemm_in_codes_by_columns_is_looked_into() {
     let converted = of(&shape, nodes, &made, constants);
     assert_ne!(verdict(&reference(0.0), &converted), "broken");
     assert_eq!(judged(&reference(1.0), &converted).0, "broken");
+}
+
+/// Codes whose scales are FLOAT, and whose values `output_dtype` has in FLOAT16.
+#[test]
+fn values_of_codes_in_half_precision_are_off_by_half_a_step_too() {
+    const STEP: f32 = 0.15;
+    let (weight, shape, made) = (values(96, 4), [3, 8], [3, 12]);
+    let product = |weight: &str| node("MatMul", &["x", weight], &["y"], vec![]).named("product");
+    let reference =
+        of(&shape, vec![product("w")], &made, vec![held("w", Float, &[8, 12], &weight)]);
+    let converted = |spoiled: f32| {
+        let mut codes: Vec<f32> = weight.iter().map(|x| (x / STEP).round()).collect();
+        codes[17] += spoiled;
+        let half = vec![int("output_dtype", DataType::Float16 as i64)];
+        let nodes = vec![
+            node("DequantizeLinear", &["q", "scale"], &["h"], half).named("values"),
+            cast("h", Float, "f"),
+            product("f"),
+        ];
+        let codes = held("q", Int8, &[8, 12], &codes);
+        let mut model = of(&shape, nodes, &made, vec![codes, one("scale", Float, STEP)]);
+        model.opset_import[0].version = 23;
+        model
+    };
+    assert_eq!(verdict(&reference, &converted(0.0)), "rounded");
+    assert_eq!(verdict(&reference, &converted(60.0)), "broken");
 }
 
 /// A window beyond an image of one row, which the other pads by itself.

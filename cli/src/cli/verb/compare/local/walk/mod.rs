@@ -398,8 +398,9 @@ impl Observer for Walk<'_> {
             match doubts {
                 _ if is_constant => {}
                 _ if left.is_some() => twin = left.unwrap_or(twin),
+                // `output_dtype` has values of codes in half precision, whatever their scales are.
                 Some(Carried { doubt, share })
-                    if doubt.is_of(made.1.len()) && wide(made.0) == made.0 =>
+                    if doubt.is_of(made.1.len()) && (wide(made.0) == made.0 || is_code(0)) =>
                 {
                     (twin.doubt, twin.share) = (doubt, share);
                 }
