@@ -8,7 +8,7 @@ use tract_onnx_cast::{ElementType, Family};
 
 use super::super::numbers::{each_pair, gap, numbers, tensor};
 use super::families::{Doubts, Step, UNIFORM, apart, elementwise, values};
-use super::steps::Steps;
+use super::steps::CodeSteps;
 use super::twin::{Carried, Doubt, Twin};
 
 /// Half a step, or what the range cuts off, in codes.
@@ -89,7 +89,7 @@ pub(super) fn dequantized(step: Step) -> Doubts {
     // A scale that is off by a share of itself puts a value off by that of the value.
     if let (Doubt::Same(steps), Doubt::Relative(off)) = (&codes.doubt, &scale.doubt)
         && let (shape, scale) = (codes.value.1.shape(), (&scale.value, *off))
-        && let Some(steps) = Steps::of(step.node.attributes, shape, scale, *steps)
+        && let Some(steps) = CodeSteps::of(step.node.attributes, shape, scale, *steps)
     {
         return Some(vec![Carried { doubt: Doubt::Steps(Arc::new(steps)), share }]);
     }

@@ -10,7 +10,7 @@ use super::super::numbers::{numbers, relative};
 
 /// So many steps of a scale, a share of the value, and the least of all.
 #[derive(Clone)]
-pub(in super::super) struct Steps {
+pub(in super::super) struct CodeSteps {
     /// How far each scale puts the values off that it scales.
     scales: Vec<f64>,
     /// How many elements there are along the axis of the scales, and behind each.
@@ -23,7 +23,7 @@ pub(in super::super) struct Steps {
     least: f64,
 }
 
-impl Steps {
+impl CodeSteps {
     /// Of codes of a shape that are off by so many steps, in what a node of these attributes makes of them by a
     /// scale, by ONNX's `DequantizeLinear`; `share` is of what it makes. `None` of a scale that fits no layout.
     pub(super) fn of(
@@ -31,13 +31,13 @@ impl Steps {
         codes: &[usize],
         (scale, share): (&SharedTensor, f64),
         steps: f64,
-    ) -> Option<Steps> {
+    ) -> Option<CodeSteps> {
         // What a scale that is no number makes of two codes is one value.
         let step = |x: &f64| if x.is_finite() { x.abs() * steps } else { 0.0 };
         let scales: Vec<f64> = numbers(scale)?.iter().map(step).collect();
         if scales.len() == 1 {
             let behind = codes.iter().product();
-            return Some(Steps { scales, size: 1, behind, block: None, share, least: 0.0 });
+            return Some(CodeSteps { scales, size: 1, behind, block: None, share, least: 0.0 });
         }
         let int = |name: &str| attributes.iter().find(|held| held.name == name).map(|x| x.i);
         let axis = int("axis").unwrap_or(1);
@@ -53,12 +53,12 @@ impl Steps {
             None => wanted = vec![size],
         }
         let is_laid_out = scale.1.shape() == wanted && behind > 0 && size > 0;
-        is_laid_out.then_some(Steps { scales, size, behind, block, share, least: 0.0 })
+        is_laid_out.then_some(CodeSteps { scales, size, behind, block, share, least: 0.0 })
     }
 
     /// As far as before, and by a share of the value and the least of all besides.
-    pub(super) fn and(self, share: f64, least: f64) -> Steps {
-        Steps { share: self.share + share, least: self.least + least, ..self }
+    pub(super) fn and(self, share: f64, least: f64) -> CodeSteps {
+        CodeSteps { share: self.share + share, least: self.least + least, ..self }
     }
 
     /// How far each of some elements, which are these numbers, may be off.
@@ -153,7 +153,8 @@ mod tests {
             let scale = scales(shape)?;
             let attributes =
                 [int_attribute("axis", axis as i64), int_attribute("block_size", block as i64)];
-            let steps = Steps::of(&attributes, codes, (&scale, 0.25), 0.5).context("a layout")?;
+            let steps =
+                CodeSteps::of(&attributes, codes, (&scale, 0.25), 0.5).context("a layout")?;
             let steps = steps.and(0.0, 8.0);
             let count: usize = codes.iter().product();
             let values: Vec<f64> = (0..count).map(|place| place as f64).collect();
@@ -175,7 +176,7 @@ mod tests {
         for (shape, axis, block) in [(&[4][..], 0, 0), (&[2, 5], 0, 2), (&[6, 5], 0, 0)] {
             let scale = scales(shape)?;
             let attributes = [int_attribute("axis", axis), int_attribute("block_size", block)];
-            assert!(Steps::of(&attributes, &[6, 5], (&scale, 0.0), 0.5).is_none(), "{shape:?}");
+            assert!(CodeSteps::of(&attributes, &[6, 5], (&scale, 0.0), 0.5).is_none(), "{shape:?}");
         }
         Ok(())
     }

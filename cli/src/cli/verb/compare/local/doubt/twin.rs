@@ -11,7 +11,7 @@ use tract_onnx_cast::interpreter::SharedTensor;
 use super::super::numbers::{
     BLOCK, floats_of, is_computed_in, numbers, numbers_in, relative, tensor,
 };
-use super::steps::Steps;
+use super::steps::CodeSteps;
 
 /// A value free of its type's rounding, and by how much each element may be off.
 #[derive(Clone)]
@@ -47,12 +47,13 @@ pub(in super::super) enum Doubt {
     Relative(f64),
     /// Of all elements alike.
     Same(f64),
-    /// A share of each element that is finite, and the least of all.
+    /// Of a constant that was rounded: a share of each element that is finite, and the least of all.
     Rounded {
         share: f64,
         least: f64,
     },
-    Steps(Arc<Steps>),
+    /// Of values that codes stand for.
+    Steps(Arc<CodeSteps>),
     Each(Arc<Vec<f64>>),
 }
 
@@ -64,7 +65,7 @@ impl Doubt {
     /// Adds a share of each of these elements, and the least of all.
     pub(super) fn add(&mut self, value: &SharedTensor, share: f64, least: f64) {
         if let Doubt::Steps(steps) = self {
-            *steps = Arc::new(Steps::clone(steps).and(share, least));
+            *steps = Arc::new(CodeSteps::clone(steps).and(share, least));
             return;
         }
         let mut doubts = match std::mem::replace(self, Doubt::Same(0.0)) {
@@ -205,7 +206,7 @@ mod tests {
         let scale = Tensor::from_shape(&[3, COLUMNS], &values[..3 * COLUMNS])?;
         let blocks = [int_attribute("axis", 0), int_attribute("block_size", 2)];
         let scale = (ElementType::Float, Arc::new(scale));
-        let steps = Steps::of(&blocks, value.shape(), (&scale, 0.25), 0.5).context("steps")?;
+        let steps = CodeSteps::of(&blocks, value.shape(), (&scale, 0.25), 0.5).context("steps")?;
         let doubts = [
             Doubt::Relative(0.5),
             Doubt::Same(2.0),
