@@ -33,42 +33,25 @@ struct Perturbed<'a> {
 /// A constant of fewer elements may be a size or an epsilon.
 const WEIGHT: usize = 64;
 
-/// The bits of a byte, the lowest one first: which of eight words are moved up.
-const UPS: [[bool; 8]; 256] = {
-    let mut ups = [[false; 8]; 256];
-    let mut byte = 0;
-    while byte < ups.len() {
-        let mut place = 0;
-        while place < 8 {
-            ups[byte][place] = byte >> place & 1 == 1;
-            place += 1;
-        }
-        byte += 1;
-    }
-    ups
-};
-
 /// Moves words of floating point, which are most of a model, by a unit in the last place; subnormal
 /// ones stay. `$normal` is the smallest normal one, `$infinity` infinity.
 macro_rules! move_words {
-    ($rng:expr, $bytes:expr, $word:ty, $normal:expr, $infinity:expr) => {{
-        let moved = |word: $word, is_up: bool| {
-            let magnitude = word & (<$word>::MAX >> 1);
-            // Up or down without a branch, which no CPU could foresee.
-            let moved = (magnitude + 2 * <$word>::from(is_up)).wrapping_sub(1).min($infinity - 1);
-            let is_normal = ($normal..$infinity).contains(&magnitude);
-            if is_normal { word - magnitude | moved } else { word }
-        };
+    ($rng:expr, $bytes:expr, $word:ty, $normal:expr, $infinity:expr) => {
         for block in $bytes.chunks_mut(size_of::<$word>() * u64::BITS as usize) {
-            let ups = $rng.random::<u64>().to_le_bytes();
-            let words = block.as_chunks_mut::<{ size_of::<$word>() }>().0;
-            for (words, ups) in words.chunks_mut(8).zip(ups) {
-                for (bytes, is_up) in words.iter_mut().zip(UPS[usize::from(ups)]) {
-                    *bytes = moved(<$word>::from_ne_bytes(*bytes), is_up).to_ne_bytes();
+            let mut ups = $rng.random::<u64>();
+            for bytes in block.as_chunks_mut::<{ size_of::<$word>() }>().0 {
+                let word = <$word>::from_ne_bytes(*bytes);
+                let magnitude = word & (<$word>::MAX >> 1);
+                // Up or down without a branch, which no CPU could foresee.
+                let up = (ups & 1) as $word;
+                ups >>= 1;
+                let moved = (magnitude + 2 * up).wrapping_sub(1).min($infinity - 1);
+                if ($normal..$infinity).contains(&magnitude) {
+                    *bytes = (word - magnitude | moved).to_ne_bytes();
                 }
             }
         }
-    }};
+    };
 }
 
 impl Perturbed<'_> {
@@ -159,13 +142,14 @@ impl Observer for Perturbed<'_> {
 
 /// The power of what two values are apart; `None` if they are not of one length.
 fn power(x: &SharedTensor, y: &SharedTensor) -> Option<f64> {
+    if x.1.len() != y.1.len() {
+        return None;
+    }
     let mut power = 0.0;
-    let is_as_long = x.1.len() == y.1.len();
-    let add = |_, x: f64, y: f64| {
+    each_pair(x, y, |_, x, y| {
         let error = (x - y) * (x - y);
         power += if error.is_finite() { error } else { 0.0 };
-    };
-    is_as_long.then(|| each_pair(x, y, add))??;
+    })?;
     Some(power)
 }
 

@@ -8,7 +8,7 @@ use tract_onnx_cast::{ElementType, Family};
 
 use super::super::numbers::{each_pair, gap, numbers, tensor};
 use super::families::{Doubts, Step, UNIFORM, apart, elementwise, values};
-use super::steps::CodeSteps;
+use super::steps::{CodeSteps, axis};
 use super::twin::{Carried, Doubt, Twin};
 
 /// Half a step, or what the range cuts off, in codes.
@@ -24,9 +24,7 @@ pub(super) fn quantized(step: Step) -> Doubts {
         _ => vec![0.0; scales.len()],
     };
     let shape = x.value.1.shape();
-    let axis = node.attributes.iter().find(|held| held.name == "axis").map_or(1, |held| held.i);
-    let axis = if axis < 0 { axis + i64::try_from(shape.len()).ok()? } else { axis };
-    let behind: usize = match (scales.len(), usize::try_from(axis).ok()) {
+    let behind: usize = match (scales.len(), axis(node.attributes, shape.len())) {
         (1, _) => usize::MAX,
         (count, Some(axis)) if shape.get(axis) == Some(&count) && scale.value.1.rank() == 1 => {
             shape.iter().skip(axis + 1).product()

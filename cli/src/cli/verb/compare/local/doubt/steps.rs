@@ -39,13 +39,10 @@ impl CodeSteps {
             let behind = codes.iter().product();
             return Some(CodeSteps { scales, size: 1, behind, block: None, share, least: 0.0 });
         }
-        let int = |name: &str| attributes.iter().find(|held| held.name == name).map(|x| x.i);
-        let axis = int("axis").unwrap_or(1);
-        let axis = if axis < 0 { axis + i64::try_from(codes.len()).ok()? } else { axis };
-        let axis = usize::try_from(axis).ok()?;
+        let axis = axis(attributes, codes.len())?;
         let size = *codes.get(axis)?;
         let behind: usize = codes.iter().skip(axis + 1).product();
-        let block = usize::try_from(int("block_size").unwrap_or(0)).ok();
+        let block = usize::try_from(int(attributes, "block_size").unwrap_or(0)).ok();
         let block = block.filter(|block| *block > 0);
         let mut wanted = codes.to_vec();
         match block {
@@ -96,6 +93,16 @@ impl CodeSteps {
             }
         }
     }
+}
+
+/// The axis of the scales of a quantiser of values of so many axes; `None` of one that there cannot be.
+pub(super) fn axis(attributes: &[AttributeProto], rank: usize) -> Option<usize> {
+    let axis = int(attributes, "axis").unwrap_or(1);
+    usize::try_from(if axis < 0 { axis + i64::try_from(rank).ok()? } else { axis }).ok()
+}
+
+fn int(attributes: &[AttributeProto], name: &str) -> Option<i64> {
+    attributes.iter().find(|held| held.name == name).map(|held| held.i)
 }
 
 #[cfg(test)]

@@ -134,28 +134,38 @@ impl Twin {
         self.doubt.doubts_in(places, values)
     }
 
-    /// What a function makes of each element and of how far that may be off, a block of them at a time.
+    /// What a function makes of each element and of how far that may be off.
     pub(in super::super) fn mapped(&self, of: impl Fn(f64, f64) -> f64) -> Option<SharedTensor> {
         let (ty, held) = &self.value;
-        let (shape, length) = (held.shape(), held.len());
-        let is_float = *ty == ElementType::Float;
-        let mut floats = Tensor::zero::<f32>(if is_float { shape } else { &[0] }).ok()?;
-        let mut plain = floats.try_as_plain_ram_mut().ok()?;
-        let floats_held = plain.as_slice_mut::<f32>().ok()?;
-        let mut others = Vec::with_capacity(if is_float { 0 } else { length });
+        if *ty != ElementType::Float {
+            let mut made = Vec::with_capacity(held.len());
+            self.each(|_, x, doubt| made.push(of(x, doubt)))?;
+            return tensor(*ty, held.shape(), &made);
+        }
+        let mut made = Tensor::zero::<f32>(held.shape()).ok()?;
+        let mut plain = made.try_as_plain_ram_mut().ok()?;
+        let floats = plain.as_slice_mut::<f32>().ok()?;
+        self.each(|place, x, doubt| {
+            if let Some(made) = floats.get_mut(place) {
+                *made = of(x, doubt) as f32;
+            }
+        })?;
+        Some((*ty, Arc::new(made)))
+    }
+
+    /// Gives each element, with its place and how far it may be off, to a function, without holding all of
+    /// them as numbers; `None` for text.
+    fn each(&self, mut take: impl FnMut(usize, f64, f64)) -> Option<()> {
+        let length = self.value.1.len();
         for start in (0..length).step_by(BLOCK) {
             let places = start..length.min(start + BLOCK);
             let values = numbers_in(&self.value, places.clone())?;
             let doubts = self.doubts_in(places.clone(), &values);
-            let made = values.iter().zip(doubts.iter()).map(|(x, doubt)| of(*x, *doubt));
-            if is_float {
-                let floats = floats_held.get_mut(places)?.iter_mut();
-                floats.zip(made).for_each(|(held, x)| *held = x as f32);
-            } else {
-                others.extend(made);
+            for ((place, x), doubt) in places.zip(&values).zip(doubts.iter()) {
+                take(place, *x, *doubt);
             }
         }
-        if is_float { Some((*ty, Arc::new(floats))) } else { tensor(*ty, shape, &others) }
+        Some(())
     }
 
     /// Some columns of a matrix.
