@@ -33,22 +33,41 @@ struct Perturbed<'a> {
 /// A constant of fewer elements may be a size or an epsilon.
 const WEIGHT: usize = 64;
 
+/// The bits of each byte, the lowest first.
+const BITS: [[u8; 8]; 256] = {
+    let mut table = [[0; 8]; 256];
+    let mut place = 0;
+    while place < 256 * 8 {
+        table[place / 8][place % 8] = (place / 8 >> (place % 8) & 1) as u8;
+        place += 1;
+    }
+    table
+};
+
+/// The bits that a generator draws next, the lowest first.
+fn bits(rng: &mut StdRng) -> [u8; u64::BITS as usize] {
+    let mut bits = [0; u64::BITS as usize];
+    let drawn = rng.random::<u64>().to_le_bytes();
+    for (bits, byte) in bits.as_chunks_mut().0.iter_mut().zip(drawn) {
+        *bits = BITS[usize::from(byte)];
+    }
+    bits
+}
+
 /// Moves words of floating point, which are most of a model, by a unit in the last place; subnormal
 /// ones stay. `$normal` is the smallest normal one, `$infinity` infinity.
 macro_rules! move_words {
     ($rng:expr, $bytes:expr, $word:ty, $normal:expr, $infinity:expr) => {
         for block in $bytes.chunks_mut(size_of::<$word>() * u64::BITS as usize) {
-            let mut ups = $rng.random::<u64>();
-            for bytes in block.as_chunks_mut::<{ size_of::<$word>() }>().0 {
+            let words = block.as_chunks_mut::<{ size_of::<$word>() }>().0;
+            // Up or down without a branch, which no CPU could foresee.
+            for (bytes, up) in words.iter_mut().zip(bits($rng)) {
                 let word = <$word>::from_ne_bytes(*bytes);
                 let magnitude = word & (<$word>::MAX >> 1);
-                // Up or down without a branch, which no CPU could foresee.
-                let up = (ups & 1) as $word;
-                ups >>= 1;
-                let moved = (magnitude + 2 * up).wrapping_sub(1).min($infinity - 1);
-                if ($normal..$infinity).contains(&magnitude) {
-                    *bytes = (word - magnitude | moved).to_ne_bytes();
-                }
+                let moved = (magnitude + 2 * <$word>::from(up)).wrapping_sub(1).min($infinity - 1);
+                let is_moved = (magnitude >= $normal) & (magnitude < $infinity);
+                let moved = if is_moved { word - magnitude | moved } else { word };
+                *bytes = moved.to_ne_bytes();
             }
         }
     };
@@ -64,17 +83,17 @@ impl Perturbed<'_> {
         let bytes = Arc::make_mut(&mut held.tensor).as_bytes_mut();
         match ty {
             ElementType::Float16 => {
-                return move_words!(self.rng, bytes, u16, 0x0400u16, 0x7c00);
+                return move_words!(&mut self.rng, bytes, u16, 0x0400u16, 0x7c00);
             }
             ElementType::BFloat16 => {
-                return move_words!(self.rng, bytes, u16, 0x0080u16, 0x7f80);
+                return move_words!(&mut self.rng, bytes, u16, 0x0080u16, 0x7f80);
             }
             ElementType::Float => {
-                return move_words!(self.rng, bytes, u32, 0x0080_0000u32, 0x7f80_0000);
+                return move_words!(&mut self.rng, bytes, u32, 0x0080_0000u32, 0x7f80_0000);
             }
-            ElementType::Int8 => return self.perturb_codes(bytes, true, (-128, 127)),
+            ElementType::Int8 => return self.perturb_codes(bytes, true, (0, 255)),
             ElementType::Uint8 => return self.perturb_codes(bytes, false, (0, 255)),
-            ElementType::Int4 => return self.perturb_codes(bytes, true, (-8, 7)),
+            ElementType::Int4 => return self.perturb_codes(bytes, true, (120, 135)),
             ElementType::Uint4 => return self.perturb_codes(bytes, false, (0, 15)),
             _ if is_code => return,
             _ => {}
@@ -92,18 +111,15 @@ impl Perturbed<'_> {
     }
 
     /// Moves codes of a byte each by one, or leaves them.
-    fn perturb_codes(&mut self, bytes: &mut [u8], is_signed: bool, (low, high): (i16, i16)) {
+    fn perturb_codes(&mut self, bytes: &mut [u8], is_signed: bool, (low, high): (u8, u8)) {
+        // Codes with a sign are in the order of bytes from the least one on.
+        let least = if is_signed { 1 << 7 } else { 0 };
         for block in bytes.chunks_mut(u64::BITS as usize / 2) {
-            let mut sides = self.rng.random::<u64>();
-            for byte in block {
-                let code = if is_signed {
-                    i16::from(i8::from_ne_bytes([*byte]))
-                } else {
-                    i16::from(*byte)
-                };
-                let step = [-1, 0, 0, 1][(sides & 3) as usize];
-                sides >>= 2;
-                *byte = (code + step).clamp(low, high).to_le_bytes()[0];
+            let bits = bits(&mut self.rng);
+            for (byte, [one, other]) in block.iter_mut().zip(bits.as_chunks().0) {
+                let (down, up) = ((1 ^ one) & (1 ^ other), one & other);
+                let moved = (*byte ^ least).saturating_sub(down).saturating_add(up);
+                *byte = moved.clamp(low, high) ^ least;
             }
         }
     }
@@ -258,5 +274,62 @@ pub(super) fn errors(site: &Site, accumulated: Option<f64>, band: Option<f64>) -
         accumulated: accumulated.map(Num),
         local: Num(site.relative()),
         band: band.map(Num),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tract_onnx::prelude::Tensor;
+
+    use super::*;
+
+    fn perturbed<T>(run: impl FnOnce(&mut Perturbed) -> T) -> T {
+        let (exact, rng) = (Trace::default(), StdRng::seed_from_u64(1));
+        run(&mut Perturbed { exact: &exact, rng, noise: HashMap::new() })
+    }
+
+    #[test]
+    fn codes_move_by_one_and_stay_in_their_range() {
+        let ranges = [(true, -128, 127), (true, -8, 7), (false, 0, 255), (false, 0, 15)];
+        for (is_signed, low, high) in ranges {
+            let codes: Vec<i16> = (low..=high).cycle().take(4096 + 5).collect();
+            let mut bytes: Vec<u8> = codes.iter().map(|code| code.to_le_bytes()[0]).collect();
+            let least = if is_signed { 128 } else { 0 };
+            let ends = ((low + least) as u8, (high + least) as u8);
+            perturbed(|with| with.perturb_codes(&mut bytes, is_signed, ends));
+            let mut moves = [0; 3];
+            for (code, byte) in codes.iter().zip(bytes) {
+                let moved = if is_signed { i16::from(byte.cast_signed()) } else { i16::from(byte) };
+                assert!((low..=high).contains(&moved), "{code} became {moved}");
+                moves[usize::try_from(moved - code + 1).unwrap_or(usize::MAX)] += 1;
+            }
+            assert!(moves.iter().all(|count| *count > 800), "{low} to {high}: {moves:?}");
+        }
+    }
+
+    #[test]
+    fn floats_move_by_a_unit_and_others_stay() -> TractResult<()> {
+        let each = [1.0, -1.5, f32::MIN_POSITIVE, f32::MAX, 0.0, -1e-40, f32::INFINITY, f32::NAN];
+        let values: Vec<f32> = each.into_iter().cycle().take(801).collect();
+        let mut held = ObservedTensor {
+            name: "x".into(),
+            graph: "".into(),
+            element_type: ElementType::Float,
+            tensor: Tensor::from_shape(&[values.len()], &values)?.into(),
+            is_constant: false,
+        };
+        perturbed(|with| with.perturb(&mut held));
+        let mut ups = 0;
+        let moved = held.tensor.try_as_plain_ram()?.as_slice::<f32>()?;
+        for (place, (x, y)) in values.iter().zip(moved).enumerate() {
+            match place % each.len() {
+                0..3 => assert!(*y == x.next_up() || *y == x.next_down(), "{x} became {y}"),
+                3 => assert!(*y == *x || *y == x.next_down(), "{x} became {y}"),
+                _ => assert_eq!(x.to_bits(), y.to_bits()),
+            }
+            ups += usize::from(y > x);
+        }
+        assert!((100..300).contains(&ups), "{ups} of {}", values.len());
+        Ok(())
     }
 }

@@ -17,6 +17,7 @@ mod band;
 mod doubt;
 mod exact_inputs;
 mod fault;
+mod held;
 mod judge;
 mod links;
 mod nodes;

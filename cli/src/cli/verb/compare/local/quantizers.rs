@@ -2,12 +2,14 @@
 //! the values.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
 use tract_onnx_cast::{ElementType, Family};
 
 use super::doubt::Twin;
-use super::numbers::{gap, largest, numbers};
+use super::held::power;
+use super::numbers::{BLOCK, gap, largest, numbers, numbers_in};
 use super::trace::{Ran, Trace, full_name};
 use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::measure::number::Num;
@@ -209,39 +211,61 @@ pub(super) fn biases(trace: &Trace) -> Vec<Culprit> {
     trace.nodes.iter().filter_map(of_product).collect()
 }
 
-/// The places of a weight's values that lie beyond its least and greatest code, where a scale has been
-/// chosen for the least error: none if more is cut off than a range may.
-pub(super) fn beyond_codes(
-    node: &NodeRun,
-    want: &SharedTensor,
-    got: &SharedTensor,
-) -> Option<HashSet<usize>> {
-    let codes = node.inputs.first()?.as_ref().filter(|codes| codes.is_constant)?;
-    let ty = codes.element_type;
-    if node.op_type != "DequantizeLinear" || ty.bits() > 8 || ty.family() == Family::Text {
-        return None;
-    }
-    let size = 2f64.powi(i32::try_from(ty.bits()).ok()?);
-    // Some quantisers leave the least code out, so that the others are symmetric.
-    let (low, high) = match ty.family() {
-        Family::Signed => (1.0 - size / 2.0, size / 2.0 - 1.0),
-        Family::Unsigned => (0.0, size - 1.0),
-        _ => (-largest(ty), largest(ty)),
-    };
-    let codes = numbers(&(ty, codes.tensor.clone()))?;
-    let (want, got) = (numbers(want)?, numbers(got)?);
-    if codes.len() != want.len() || codes.len() != got.len() {
-        return None;
-    }
-    let (mut places, mut cut_off, mut power) = (HashSet::new(), 0.0, 0.0);
-    for (place, (code, (want, got))) in codes.iter().zip(want.iter().zip(&got)).enumerate() {
-        power += want * want;
-        if (*code <= low || *code >= high) && want.abs() > got.abs() {
-            places.insert(place);
-            cut_off += (want - got) * (want - got);
+/// A weight's codes, whose least and greatest one stand for what lies beyond them, where a scale has been chosen for
+/// the least error.
+pub(super) struct EndCodes {
+    codes: SharedTensor,
+    low: f64,
+    high: f64,
+}
+
+impl EndCodes {
+    /// Those that a node takes which makes `got` where `want` was quantised; `None` if more is cut off than a range
+    /// may, or the node takes no such codes.
+    pub(super) fn of(node: &NodeRun, want: &SharedTensor, got: &SharedTensor) -> Option<EndCodes> {
+        let codes = node.inputs.first()?.as_ref().filter(|codes| codes.is_constant)?;
+        let ty = codes.element_type;
+        if node.op_type != "DequantizeLinear" || ty.bits() > 8 || ty.family() == Family::Text {
+            return None;
         }
+        let size = 2f64.powi(i32::try_from(ty.bits()).ok()?);
+        // Some quantisers leave the least code out, so that the others are symmetric.
+        let (low, high) = match ty.family() {
+            Family::Signed => (1.0 - size / 2.0, size / 2.0 - 1.0),
+            Family::Unsigned => (0.0, size - 1.0),
+            _ => (-largest(ty), largest(ty)),
+        };
+        let found = EndCodes { codes: (ty, codes.tensor.clone()), low, high };
+        let length = codes.tensor.len();
+        if length != want.1.len() || length != got.1.len() {
+            return None;
+        }
+        let (mut cut_off, mut all) = (0.0, 0.0);
+        for start in (0..length).step_by(BLOCK) {
+            let places = start..length.min(start + BLOCK);
+            let want = numbers_in(want, places.clone())?;
+            let got = numbers_in(got, places.clone())?;
+            let lies_beyond = found.lies_beyond(places, (&got, &want))?;
+            let lost = want.iter().zip(&got).zip(lies_beyond);
+            let lost = lost.map(|((want, got), is_cut)| if is_cut { want - got } else { 0.0 });
+            cut_off += power(&lost.collect::<Vec<f64>>());
+            all += power(&want);
+        }
+        (cut_off <= CUT_OFF * CUT_OFF * all).then_some(found)
     }
-    (cut_off <= CUT_OFF * CUT_OFF * power).then_some(places)
+
+    /// Which of the values that were made and wanted at some places lie beyond the codes.
+    pub(super) fn lies_beyond(
+        &self,
+        places: Range<usize>,
+        (got, want): (&[f64], &[f64]),
+    ) -> Option<Vec<bool>> {
+        let codes = numbers_in(&self.codes, places)?;
+        let lies_beyond = |(code, (got, want)): (&f64, (&f64, &f64))| {
+            ((*code <= self.low) | (*code >= self.high)) & (want.abs() > got.abs())
+        };
+        Some(codes.iter().zip(got.iter().zip(want)).map(lies_beyond).collect())
+    }
 }
 
 /// The values of the least and the greatest code.

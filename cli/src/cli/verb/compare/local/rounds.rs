@@ -1,5 +1,6 @@
-//! The walks that a verdict takes: one that finds what deviates, one with the doubts of it, and
-//! where something deviates still, one that tells a fault from a pair that is none.
+//! The walks that a verdict takes: one that finds what deviates, and knows the doubts of what is made of
+//! values that the reference has; where something deviates still, one with the doubts of all on the way to it
+//! and of the reference's own rounding, and one that tells a fault from a pair that is none.
 //!
 //! A converter that folds a node into the one before it leaves the latter its name, with another
 //! value. Such a pair is sure by its name, and wrong: what is behind it is the reference's all the
@@ -64,8 +65,10 @@ impl<'a> Rounds<'a> {
             (self.run_reference)(&mut own)?;
         }
         self.own = Rc::new(own.own);
-        let deviating: Vec<&str> = walk.sites.deviating().map(|site| &*site.converted).collect();
-        let mut again = self.walk(Some(walk.regions(&deviating)), HashSet::new());
+        // What a doubt explains already is to have it in the next walk as well.
+        let mut doubtful: Vec<&str> = walk.sites.deviating().map(|site| &*site.converted).collect();
+        doubtful.extend(walk.doubted.iter().map(String::as_str));
+        let mut again = self.walk(Some(walk.regions(&doubtful)), HashSet::new());
         run(&mut again)?;
         let others = self.taken_in(&again);
         if others.is_empty() {

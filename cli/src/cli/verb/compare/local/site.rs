@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::NodeRun;
 
+use super::held::{Whole, Worst, power};
 use super::links::Link;
 use super::numbers::{largest, rounding};
 use crate::cli::work::spelt::label;
@@ -33,62 +34,6 @@ pub(super) struct Site {
     pub(super) unit: f64,
     /// The element whose twin is farthest beyond what rounding explains.
     pub(super) worst: Worst,
-}
-
-/// An element, how far it is off, and by how much rounding may put it off.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Worst {
-    pub(super) place: usize,
-    pub(super) got: f64,
-    pub(super) want: f64,
-    pub(super) error: f64,
-    pub(super) bound: f64,
-    /// The error divided by the bound.
-    pub(super) excess: f64,
-    /// How many elements are beyond theirs.
-    pub(super) count: u64,
-}
-
-/// What the elements of a value are off, and what rounding may put them off, by their powers.
-#[derive(Default)]
-pub(super) struct Whole {
-    error: f64,
-    own: f64,
-    doubt: f64,
-    /// The sum of the fourth powers of the doubts.
-    fourth: f64,
-    /// The element that is farthest off.
-    largest: Worst,
-}
-
-/// Where so many elements have doubts of a size, chance does not put the power of them all off by more
-/// than `BEYOND_CHANCE` times what is likely.
-const MANY: f64 = 4.0;
-const BEYOND_CHANCE: f64 = 3.0;
-
-impl Whole {
-    /// Adds an element that is made and wanted, by how much two sound ways to compute it may be apart,
-    /// and its doubt.
-    pub(super) fn add(&mut self, place: usize, (got, want): (f64, f64), own: f64, doubt: f64) {
-        let error = (got - want).abs();
-        if error.is_finite() && own.is_finite() && doubt.is_finite() {
-            if error > self.largest.error {
-                let bound = own + 2.0 * doubt;
-                self.largest = Worst { place, got, want, error, bound, ..Worst::default() };
-            }
-            self.error += error * error;
-            self.own += own * own;
-            self.doubt += doubt * doubt;
-            self.fourth += doubt.powi(4);
-        }
-    }
-
-    /// By how many times more than chance explains the elements are off together.
-    fn excess(&self, share: f64) -> f64 {
-        let is_of_many = self.doubt * self.doubt > MANY * self.fourth && self.doubt > 0.0;
-        let likely = BEYOND_CHANCE * (share * self.doubt).sqrt() + self.own.sqrt();
-        if is_of_many { self.error.sqrt() / likely } else { 0.0 }
-    }
 }
 
 impl Site {
@@ -133,43 +78,20 @@ impl Site {
     pub(super) fn local(&mut self, made: &[f64], wanted: &[f64], ty: ElementType) {
         self.unit = rounding(ty);
         let largest = largest(ty);
-        for (got, want) in made.iter().zip(wanted) {
-            if !want.is_finite() {
-                continue;
-            }
-            let is_beyond = want.abs() > largest;
-            if !got.is_finite() {
-                self.broken_off += 1;
-                self.beyond_type += u64::from(is_beyond);
-            } else if !is_beyond {
-                let error = (got - want).abs();
-                self.noise += error * error;
-                self.power += want * want;
-                self.largest = self.largest.max(error);
-            }
-        }
-    }
-
-    /// Holds an element of the twin against the reference's.
-    pub(super) fn hold(
-        &mut self,
-        place: usize,
-        (got, want): (f64, f64),
-        bound: f64,
-        is_mask: bool,
-    ) {
-        let error = (got - want).abs();
-        let is_same = got == want || (got.is_nan() && want.is_nan());
-        if is_same || is_mask || error <= bound {
-            return;
-        }
-        let error = if error.is_nan() { f64::INFINITY } else { error };
-        let excess = if bound > 0.0 { error / bound } else { f64::INFINITY };
-        let count = self.worst.count + 1;
-        if excess > self.worst.excess {
-            self.worst = Worst { place, got, want, error, bound, excess, count };
-        }
-        self.worst.count = count;
+        let pairs = || made.iter().copied().zip(wanted.iter().copied());
+        let is_off = |(got, want): (f64, f64)| want.is_finite() & !got.is_finite();
+        let is_beyond = |want: f64| want.is_finite() & (want.abs() > largest);
+        self.broken_off += pairs().map(|pair| u64::from(is_off(pair))).sum::<u64>();
+        let is_type = |pair: (f64, f64)| is_off(pair) & is_beyond(pair.1);
+        self.beyond_type += pairs().map(|pair| u64::from(is_type(pair))).sum::<u64>();
+        let counts =
+            |got: f64, want: f64| got.is_finite() & (want.abs() <= largest) & want.is_finite();
+        let error = |(got, want)| if counts(got, want) { (got - want).abs() } else { 0.0 };
+        let errors: Vec<f64> = pairs().map(error).collect();
+        let size = |(got, want)| if counts(got, want) { want } else { 0.0 };
+        self.noise += power(&errors);
+        self.power += power(&pairs().map(size).collect::<Vec<f64>>());
+        self.largest = errors.into_iter().fold(self.largest, f64::max);
     }
 }
 

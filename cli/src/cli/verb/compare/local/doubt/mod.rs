@@ -27,6 +27,12 @@ use known::{ELEMENTWISE, SUMS};
 pub(super) use known::{MOVED, has_many_steps};
 pub(super) use twin::{Carried, Doubt, Twin};
 
+/// Whether the doubt behind an operator is told without another run of it, or another copy of what it takes.
+pub(super) fn is_told_at_once(op: &str) -> bool {
+    families::IN_PLACE.contains(&op)
+        || matches!(op, "DequantizeLinear" | "DynamicQuantizeLinear" | "QuantizeLinear")
+}
+
 /// By how much the outputs of a node may be off that it makes of these inputs.
 pub(super) fn doubts(
     node: &NodeRun,

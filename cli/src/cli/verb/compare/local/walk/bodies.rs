@@ -30,6 +30,13 @@ struct ReturnedValue {
     times: Vec<Option<Twin>>,
 }
 
+impl Bodies {
+    /// Whether the run is in a body.
+    pub(super) fn is_inside(&self) -> bool {
+        self.depth > 0
+    }
+}
+
 impl Walk<'_> {
     pub(super) fn enter(&mut self, inputs: &[BodyInput]) {
         self.bodies.depth += 1;

@@ -8,43 +8,32 @@
 
 mod bodies;
 pub(super) mod own;
+mod pair;
 mod values;
 
+use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
-use std::iter;
 use std::rc::Rc;
 
 use tract_onnx_cast::interpreter::{
     BodyInput, BodyOutput, NodeRun, ObservedTensor, Observer, SharedTensor,
 };
 
-use tract_onnx_cast::{ElementType, Family, Result};
+use tract_onnx_cast::{ElementType, Result};
 
-use super::doubt::{Carried, Doubt, Twin, doubts};
-use super::links::{Link, Links};
-use super::numbers::{
-    BLOCK, cast, is_computed_in, largest, numbers_in, peak, rounding, shaped, smallest,
-    smallest_normal, wide,
-};
-use super::quantizers::{Quantizers, beyond_codes};
+use super::doubt::{Carried, Doubt, Twin, doubts, is_told_at_once};
+use super::links::Links;
+use super::numbers::{cast, is_computed_in, shaped, wide};
+use super::quantizers::Quantizers;
 use super::reference_weights::Weights;
-use super::site::{Site, Sites, Whole};
+use super::site::Sites;
 use super::trace::{Trace, full_name, shared};
 use bodies::Bodies;
 use own::Own;
 use values::{
-    INSIDE, coarser, held_in, in_double, in_own_types, is_mask, is_of_sequence, is_quantizer,
-    narrowed, of_sequence, rough, undoubted, widened,
+    coarser, in_double, in_own_types, is_of_sequence, is_quantizer, narrowed, of_sequence, rough,
+    undoubted, widened,
 };
-
-/// How many roundings of the reference's type two ways to compute one value may be apart.
-const ROUNDINGS: f64 = 16.0;
-/// The same where that is half precision: nodes compute it in FLOAT and round their results once, and what is
-/// rounded between two of them is carried beside (`own`).
-const ROUNDINGS_OF_HALF: f64 = 2.0;
-/// Kernels may flush what has not all its digits, and what they make of it: so many times the smallest
-/// value that has.
-const VANISHING: f64 = 4.0;
 
 /// The walk, and what it has found.
 pub(super) struct Walk<'a> {
@@ -53,7 +42,8 @@ pub(super) struct Walk<'a> {
     narrowed: HashMap<&'a str, f64>,
     pub(super) links: &'a Links,
     pub(super) weights: &'a Weights<'a>,
-    /// The values before which doubt is carried along; `None` in the first walk, which finds out.
+    /// The values before which doubt is carried along; `None` in the first walk, which finds out, and knows but the
+    /// doubts that are told at once or of a single node.
     pub(super) wanted: Option<HashSet<String>>,
     pub(super) twins: HashMap<String, Twin>,
     seen: HashMap<String, usize>,
@@ -70,6 +60,10 @@ pub(super) struct Walk<'a> {
     order: Vec<(Vec<String>, Vec<String>)>,
     pub(super) quantizers: Quantizers,
     bodies: Bodies,
+    /// Values of which no doubt was worked out, in the first walk.
+    undoubted: HashSet<String>,
+    /// Values that were held against the reference's with their doubt there.
+    pub(super) doubted: Vec<String>,
     /// The type of half precision or more that rounds most of those that nodes have made so far.
     coarsest: ElementType,
 }
@@ -107,6 +101,8 @@ impl<'a> Walk<'a> {
             order,
             quantizers,
             bodies: Bodies::default(),
+            undoubted: HashSet::new(),
+            doubted: vec![],
             coarsest: ElementType::Float,
         }
     }
@@ -191,6 +187,19 @@ impl<'a> Walk<'a> {
         widened(&value, is_rounded, is_code)
     }
 
+    /// What the inputs of a node are, free of their types' rounding.
+    fn twins_of(&self, node: &NodeRun) -> Vec<Option<Twin>> {
+        // A zero point is what it is: that of floats can be no other than 0.
+        let is_zero = |place: usize| place == 2 && is_quantizer(node.op_type);
+        let twin = |(place, input): (usize, &Option<ObservedTensor>)| match input.as_ref()? {
+            input if input.is_constant && is_zero(place) => {
+                Some(Twin::new(shared(input), Doubt::Relative(0.0)))
+            }
+            input => self.twin(input, is_code(node, place)),
+        };
+        node.inputs.iter().enumerate().map(twin).collect()
+    }
+
     /// What a node makes of twins, and the twins in the types that it has taken: in DOUBLE where one is,
     /// as a conversion from DOUBLE may overflow; else in the conversion's own.
     fn made_of(
@@ -243,134 +252,35 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Whether the doubt of what a node makes is worked out before it is held against the reference's: where it is
+    /// wanted, or told without another run of the node.
+    fn is_told(&self, node: &NodeRun, outputs: &[Option<ObservedTensor>]) -> bool {
+        self.is_wanted(outputs) || is_told_at_once(node.op_type) && self.is_tellable(node)
+    }
+
+    /// Whether the doubt of what a node makes can be worked out in the first walk, where something deviates.
+    fn is_tellable(&self, node: &NodeRun) -> bool {
+        let is_known = |input: &ObservedTensor| !self.undoubted.contains(&full_name(input));
+        let is_inside = self.bodies.is_inside() || node.has_bodies();
+        self.wanted.is_none() && !is_inside && node.inputs.iter().flatten().all(is_known)
+    }
+
     /// Whether doubt is carried along to what a node makes.
     fn is_wanted(&self, outputs: &[Option<ObservedTensor>]) -> bool {
         let all = self.wanted.iter();
         let mut made = all.flat_map(|all| outputs.iter().flatten().map(move |made| (all, made)));
         made.any(|(all, made)| all.contains(&full_name(made)))
     }
+}
 
-    /// By how much of its elements, and of all alike, a value may be off that is computed another sound way.
-    fn margin(
-        &self,
-        node: &NodeRun,
-        want: &SharedTensor,
-        twin: &Twin,
-        has_own: bool,
-    ) -> (f64, f64) {
-        let is_once = self.is_half(want.0) && (has_own || self.wanted.is_none());
-        let unit = if is_once { ROUNDINGS_OF_HALF } else { ROUNDINGS } * rounding(want.0);
-        let slack = if node.has_bodies() { self.slack.max(INSIDE) } else { self.slack };
-        let slack = if slack > 0.0 { slack * rounding(want.0) * peak(want) } else { 0.0 };
-        // The reference's own type may be the one that does not hold what is small.
-        let least = (VANISHING * smallest_normal(twin.value.0)).max(smallest(want.0));
-        (unit, least + slack)
-    }
-
-    /// What belongs to the reference behind a node: the conversion's tensor and the twin are replaced.
-    fn replaced(
-        &self,
-        name: &str,
-        want: &SharedTensor,
-        output: &mut ObservedTensor,
-    ) -> Option<Twin> {
-        if let Some(held) = held_in(want, &shared(output)) {
-            output.tensor = held.1;
-        }
-        let own = match self.links.get(name) {
-            // A cast to another type is another rounding of one value.
-            Some(link) if self.is_half(want.0) => {
-                let maker = self.reference.maker(&link.reference);
-                let is_cast = maker.is_some_and(|ran| ran.op == "Cast");
-                if is_cast && want.0 != output.element_type { rounding(want.0) } else { 0.0 }
-            }
-            _ => 4.0 * rounding(want.0),
-        };
-        let unit = own + self.narrowed(name);
-        let value = cast(want, wide(want.0)).filter(|_| want.0.family() != Family::Text)?;
-        let value = if is_computed_in(value.0) { value } else { shared(output) };
-        let doubt = Doubt::Relative(if is_computed_in(value.0) { unit } else { 0.0 });
-        Some(Twin::new(value, doubt))
-    }
-
-    /// Holds a value against the reference's, and says whether it is to be replaced by it.
-    fn judge(
-        &mut self,
-        node: &NodeRun,
-        output: &ObservedTensor,
-        (name, link): (&str, &Link),
-        twin: &Twin,
-    ) -> Option<SharedTensor> {
-        let time = self.seen.entry(name.into()).or_default();
-        let want = match self.reference.values.get(&link.reference) {
-            Some(times) => times.get(*time)?.clone(),
-            None => self.weights.read(self.reference, &link.reference)?,
-        };
-        let of_reference = self.own.get(&link.reference).and_then(|times| times.get(*time));
-        *time += 1;
-        let mut site = Site::new(name, link, node);
-        if want.1.len() != output.tensor.len() {
-            let (a, b) = (want.1.shape(), output.tensor.shape());
-            site.problem = Some(format!("its shape is {b:?}, and the reference's {a:?}"));
-            self.sites.add(site);
-            return None;
-        }
-        let want = shaped(&want, output.tensor.shape())?;
-        let made = shared(output);
-        // Beyond the range of the reference's type its own value is infinite.
-        let held = cast(&twin.value, wide(want.0)).filter(|_| is_computed_in(want.0));
-        let got = held.as_ref().unwrap_or(&twin.value);
-        let (unit, least) = self.margin(node, &want, twin, of_reference.is_some());
-        // Nor does an operator that has no DOUBLE make what is beyond FLOAT.
-        let end = largest(twin.value.0);
-        let is_doubted = self.wanted.is_some();
-        let cut = beyond_codes(node, &want, &twin.value).unwrap_or_default();
-        let mut whole = Whole::default();
-        for start in (0..want.1.len()).step_by(BLOCK) {
-            let places = start..want.1.len().min(start + BLOCK);
-            let wanted = numbers_in(&want, places.clone())?;
-            site.local(&numbers_in(&made, places.clone())?, &wanted, output.element_type);
-            let twins = numbers_in(got, places.clone())?;
-            let doubts = is_doubted.then(|| twin.doubts_in(places.clone(), &twins));
-            let doubts = doubts.unwrap_or_default();
-            for ((got, want), place) in twins.iter().zip(&wanted).zip(places) {
-                let of_reference = of_reference.and_then(|own| own.get(place)).copied();
-                let doubt = doubts.get(place - start).copied().unwrap_or(0.0);
-                let doubt = doubt.max(of_reference.unwrap_or(0.0));
-                let own = unit * want.abs().max(got.abs()).min(f64::MAX) + least;
-                let bound = own + 2.0 * doubt;
-                let is_beyond = want.is_finite() && want.abs() > end;
-                let is_end = is_beyond || is_mask(*got, *want) || cut.contains(&place);
-                site.hold(place, (*got, *want), bound, is_end);
-                let pair = if is_end { (*want, *want) } else { (*got, *want) };
-                whole.add(place, pair, own, doubt);
-            }
-        }
-        if is_doubted {
-            site.hold_whole(&whole, twin.share);
-        }
-        let is_replaced = link.is_sure && !self.loose.contains(name) || !site.deviates();
-        site.is_replaced = is_replaced;
-        if is_doubted && link.is_sure && site.deviates() && site.problem.is_none() {
-            self.made.entry(name.into()).or_insert_with(|| twin.value.clone());
-        }
-        self.sites.add(site);
-        is_replaced.then_some(want)
-    }
+/// Whether a node takes codes at a place.
+fn is_code(node: &NodeRun, place: usize) -> bool {
+    place == 0 && node.op_type == "DequantizeLinear"
 }
 
 impl Observer for Walk<'_> {
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
-        let is_code = |place: usize| place == 0 && node.op_type == "DequantizeLinear";
-        // A zero point is what it is: that of floats can be no other than 0.
-        let is_zero = |place: usize| place == 2 && is_quantizer(node.op_type);
-        let twin = |(place, input): (usize, &Option<ObservedTensor>)| match input.as_ref()? {
-            input if input.is_constant && is_zero(place) => {
-                Some(Twin::new(shared(input), Doubt::Relative(0.0)))
-            }
-            input => self.twin(input, is_code(place)),
-        };
-        let twins: Vec<Option<Twin>> = node.inputs.iter().enumerate().map(twin).collect();
+        let twins = self.twins_of(node);
         let left = self.left(node, outputs);
         let taken = node.inputs.iter().flatten().map(full_name);
         let taken = taken.chain(left.iter().filter_map(|(_, name)| name.clone())).collect();
@@ -378,39 +288,47 @@ impl Observer for Walk<'_> {
         let (twins, made, is_rough) = Walk::made_of(node, twins, outputs);
         self.quantizers.see(node, &twins, &made, outputs);
         self.coarsest = coarser(self.coarsest, outputs);
-        let carried = if self.is_wanted(outputs) && !is_rough {
-            doubts(node, &undoubted(node, &twins, outputs), &made)
-        } else {
-            vec![]
-        };
-        let carried = carried.into_iter().map(Some).chain(iter::repeat(None));
-        let made = made.into_iter().zip(left.into_iter().map(|(twin, _)| twin));
-        for ((output, (made, left)), doubts) in outputs.iter_mut().zip(made).zip(carried) {
+        let given = undoubted(node, &twins, outputs);
+        let carried = LazyCell::new(|| doubts(node, &given, &made));
+        let is_told = !is_rough && self.is_told(node, outputs);
+        let is_tellable = !is_rough && self.is_tellable(node);
+        let of_twins = made.iter().zip(left.into_iter().map(|(twin, _)| twin)).enumerate();
+        for (output, (place, (made, left))) in outputs.iter_mut().zip(of_twins) {
             let (Some(output), Some(made)) = (output, made) else { continue };
             let name = full_name(output);
             let is_constant = node.op_type == "Constant";
-            let weight = if is_constant { self.weight(&name, &made) } else { None };
+            let weight = if is_constant { self.weight(&name, made) } else { None };
             let weight = weight.and_then(|weight| shaped(&weight, made.1.shape()));
-            let Some(mut twin) = widened(weight.as_ref().unwrap_or(&made), is_constant, false)
+            let Some(mut twin) = widened(weight.as_ref().unwrap_or(made), is_constant, false)
             else {
                 continue;
             };
-            match doubts {
+            // `output_dtype` has values of codes in half precision, whatever their scales are.
+            let fits = |Carried { doubt, .. }: &&Carried| {
+                doubt.is_of(made.1.len()) && (wide(made.0) == made.0 || is_code(node, 0))
+            };
+            let tell = || carried.get(place).filter(fits).cloned();
+            let mut is_doubted = is_constant || self.wanted.is_some();
+            match left {
                 _ if is_constant => {}
-                _ if left.is_some() => twin = left.unwrap_or(twin),
-                // `output_dtype` has values of codes in half precision, whatever their scales are.
-                Some(Carried { doubt, share })
-                    if doubt.is_of(made.1.len()) && (wide(made.0) == made.0 || is_code(0)) =>
-                {
-                    (twin.doubt, twin.share) = (doubt, share);
+                Some(left) => twin = left,
+                None if is_rough => twin.doubt = rough(node, output, &twin, self.coarsest),
+                None if is_told => {
+                    if let Some(Carried { doubt, share }) = tell() {
+                        (twin.doubt, twin.share, is_doubted) = (doubt, share, true);
+                    }
                 }
-                _ if is_rough => twin.doubt = rough(node, output, &twin, self.coarsest),
-                _ => {}
+                None => {}
             }
             let link = self.links.get(&name).cloned();
-            let want = link.and_then(|link| self.judge(node, output, (&name, &link), &twin));
-            if let Some(want) = want {
+            let judged = link.and_then(|link| {
+                let tell = || is_tellable.then(tell)?;
+                self.judge(node, output, (&name, &link), (&mut twin, is_doubted), tell)
+            });
+            if let Some(want) = judged {
                 twin = self.replaced(&name, &want, output).unwrap_or(twin);
+            } else if !is_doubted {
+                self.undoubted.insert(name.clone());
             }
             self.twins.insert(name, twin);
         }

@@ -109,7 +109,7 @@ pub(super) fn narrowed(trace: &Trace) -> HashMap<&str, f64> {
 
 /// Whether both values stand for one infinity, in the range that their types have.
 pub(super) fn is_mask(got: f64, want: f64) -> bool {
-    want.abs() >= STANDS_FOR_INFINITY && got * want > 0.0 && got.abs() >= MASK
+    (want.abs() >= STANDS_FOR_INFINITY) & (got * want > 0.0) & (got.abs() >= MASK)
 }
 
 /// A value in the type in which nothing more is rounded, with the doubt that its own type leaves.

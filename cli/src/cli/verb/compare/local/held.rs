@@ -1,0 +1,230 @@
+//! How far elements of a twin are from the reference's, each alone and all of them together.
+//!
+//! Weights have hundreds of millions of elements: what is asked of each is asked of many at once, in loops without
+//! branches, and sums are several sums side by side, none of which waits for another.
+
+/// Some elements of a twin and of the reference that follow one another.
+pub(super) struct Held<'a> {
+    /// The place of the first.
+    pub(super) first: usize,
+    pub(super) got: &'a [f64],
+    pub(super) want: &'a [f64],
+    /// By how much two sound ways to compute each may be apart.
+    pub(super) own: &'a [f64],
+    /// By how much each may be off otherwise.
+    pub(super) doubts: &'a [f64],
+    /// Whether a type ends at an element, so that it may be anything.
+    pub(super) is_end: &'a [bool],
+}
+
+/// An element, how far it is off, and by how much rounding may put it off.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Worst {
+    pub(super) place: usize,
+    pub(super) got: f64,
+    pub(super) want: f64,
+    pub(super) error: f64,
+    pub(super) bound: f64,
+    /// The error divided by the bound.
+    pub(super) excess: f64,
+    /// How many elements are beyond theirs.
+    pub(super) count: u64,
+}
+
+/// What the elements of a value are off, and what rounding may put them off, by their powers.
+#[derive(Default)]
+pub(super) struct Whole {
+    error: f64,
+    own: f64,
+    doubt: f64,
+    /// The sum of the fourth powers of the doubts.
+    fourth: f64,
+    /// The element that is farthest off.
+    pub(super) largest: Worst,
+}
+
+/// Where so many elements have doubts of a size, chance does not put the power of them all off by more
+/// than `BEYOND_CHANCE` times what is likely.
+const MANY: f64 = 4.0;
+const BEYOND_CHANCE: f64 = 3.0;
+
+impl Held<'_> {
+    fn pairs(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.got.iter().copied().zip(self.want.iter().copied())
+    }
+
+    fn bounds(&self) -> impl Iterator<Item = f64> {
+        self.own.iter().zip(self.doubts).map(|(own, doubt)| own + 2.0 * doubt)
+    }
+
+    /// An element that is so far off.
+    fn at(&self, place: usize, error: f64, excess: f64) -> Option<Worst> {
+        let (got, want) = (*self.got.get(place)?, *self.want.get(place)?);
+        let bound = self.own.get(place)? + 2.0 * self.doubts.get(place)?;
+        let place = self.first + place;
+        Some(Worst { place, got, want, error, bound, excess, count: 0 })
+    }
+}
+
+impl Worst {
+    /// Holds each element alone against its bound.
+    pub(super) fn hold(&mut self, held: &Held) {
+        let each = held.pairs().zip(held.bounds()).zip(held.is_end);
+        let excess: Vec<f64> = each
+            .map(|((pair, bound), is_end)| if *is_end { 0.0 } else { excess(pair, bound) })
+            .collect();
+        let mut count = self.count;
+        for (place, excess) in excess.into_iter().enumerate().filter(|(_, excess)| *excess > 0.0) {
+            count += 1;
+            if excess > self.excess
+                && let Some(worst) = held.at(place, 0.0, excess)
+            {
+                let error = (worst.got - worst.want).abs();
+                let error = if error.is_nan() { f64::INFINITY } else { error };
+                *self = Worst { error, ..worst };
+            }
+        }
+        self.count = count;
+    }
+}
+
+/// How many times its bound an element is off, if that is more than once, and 0 otherwise.
+fn excess((got, want): (f64, f64), bound: f64) -> f64 {
+    let error = (got - want).abs();
+    let is_within = (error <= bound) | (got == want) | (got.is_nan() & want.is_nan());
+    let is_measured = (bound > 0.0) & !error.is_nan();
+    let excess = if is_measured { error / bound } else { f64::INFINITY };
+    if is_within { 0.0 } else { excess }
+}
+
+impl Whole {
+    /// Adds elements.
+    pub(super) fn add(&mut self, held: &Held) {
+        let finite = |x: f64, is_counted: bool| if is_counted { x } else { 0.0 };
+        let errors: Vec<f64> = held
+            .pairs()
+            .zip(held.is_end)
+            .map(|((got, want), is_end)| if *is_end { 0.0 } else { (got - want).abs() })
+            .collect();
+        let counts = errors.iter().zip(held.own).zip(held.doubts);
+        let counts: Vec<bool> = counts
+            .map(|((error, own), doubt)| error.is_finite() & own.is_finite() & doubt.is_finite())
+            .collect();
+        let counted = |values: &[f64]| -> Vec<f64> {
+            values.iter().zip(&counts).map(|(x, is_counted)| finite(*x, *is_counted)).collect()
+        };
+        let (errors, doubts) = (counted(&errors), counted(held.doubts));
+        for (place, error) in errors.iter().enumerate() {
+            if *error > self.largest.error
+                && let Some(worst) = held.at(place, *error, 0.0)
+            {
+                self.largest = worst;
+            }
+        }
+        let squares: Vec<f64> = doubts.iter().map(|doubt| doubt * doubt).collect();
+        self.error += power(&errors);
+        self.own += power(&counted(held.own));
+        self.doubt += sum(&squares);
+        self.fourth += power(&squares);
+    }
+
+    /// By how many times more than chance explains the elements are off together; `share` of the power of
+    /// their doubts is likely.
+    pub(super) fn excess(&self, share: f64) -> f64 {
+        let is_of_many = self.doubt * self.doubt > MANY * self.fourth && self.doubt > 0.0;
+        let likely = BEYOND_CHANCE * (share * self.doubt).sqrt() + self.own.sqrt();
+        if is_of_many { self.error.sqrt() / likely } else { 0.0 }
+    }
+}
+
+/// How many sums there are side by side.
+const SIDE_BY_SIDE: usize = 8;
+
+pub(super) fn sum(values: &[f64]) -> f64 {
+    let (chunks, rest) = values.as_chunks::<SIDE_BY_SIDE>();
+    let mut sums = [0.0; SIDE_BY_SIDE];
+    for chunk in chunks {
+        for (sum, x) in sums.iter_mut().zip(chunk) {
+            *sum += x;
+        }
+    }
+    sums.iter().sum::<f64>() + rest.iter().sum::<f64>()
+}
+
+/// The sum of squares.
+pub(super) fn power(values: &[f64]) -> f64 {
+    let (chunks, rest) = values.as_chunks::<SIDE_BY_SIDE>();
+    let mut sums = [0.0; SIDE_BY_SIDE];
+    for chunk in chunks {
+        for (sum, x) in sums.iter_mut().zip(chunk) {
+            *sum += x * x;
+        }
+    }
+    sums.iter().sum::<f64>() + rest.iter().map(|x| x * x).sum::<f64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INFINITY: f64 = f64::INFINITY;
+    const NAN: f64 = f64::NAN;
+
+    /// Elements that are made and wanted, their own rounding and their doubts.
+    const ELEMENTS: [(f64, f64, f64, f64); 9] = [
+        (1.0, 1.0, 0.0, 0.0),
+        (1.0, 1.5, 0.25, 0.125),
+        (2.0, 1.0, 0.25, 0.125),
+        (INFINITY, INFINITY, 0.0, 0.0),
+        (INFINITY, 1.0, INFINITY, 0.0),
+        (NAN, NAN, 0.0, 0.0),
+        (3.0, 1.0, 0.25, 0.125),
+        (NAN, 1.0, 1.0, 1.0),
+        (9.0, 1.0, 0.25, 0.125),
+    ];
+
+    /// Holds some of [`ELEMENTS`], the last of which is where a type ends.
+    fn held<T>(places: std::ops::Range<usize>, of: impl FnOnce(&Held) -> T) -> T {
+        let elements = &ELEMENTS[places.clone()];
+        let got: Vec<f64> = elements.iter().map(|element| element.0).collect();
+        let want: Vec<f64> = elements.iter().map(|element| element.1).collect();
+        let own: Vec<f64> = elements.iter().map(|element| element.2).collect();
+        let doubts: Vec<f64> = elements.iter().map(|element| element.3).collect();
+        let is_end: Vec<bool> = places.clone().map(|place| place == ELEMENTS.len() - 1).collect();
+        let (first, got, want, own) = (places.start, &*got, &*want, &*own);
+        of(&Held { first, got, want, own, doubts: &doubts, is_end: &is_end })
+    }
+
+    #[test]
+    fn the_element_farthest_beyond_its_bound_is_the_worst() {
+        let mut worst = Worst::default();
+        held(0..7, |held| worst.hold(held));
+        assert_eq!((worst.place, worst.got, worst.want), (6, 3.0, 1.0));
+        assert_eq!((worst.error, worst.bound, worst.excess, worst.count), (2.0, 0.5, 4.0, 2));
+        held(7..9, |held| worst.hold(held));
+        assert_eq!((worst.place, worst.error, worst.excess), (7, INFINITY, INFINITY));
+        assert_eq!(worst.count, 3);
+    }
+
+    #[test]
+    fn elements_together_are_those_that_are_numbers() {
+        let (mut at_once, mut in_parts) = (Whole::default(), Whole::default());
+        held(0..9, |held| at_once.add(held));
+        [0..2, 2..5, 5..9].into_iter().for_each(|part| held(part, |held| in_parts.add(held)));
+        for whole in [at_once, in_parts] {
+            assert_eq!((whole.error, whole.own), (0.25 + 1.0 + 4.0, 4.0 * 0.0625));
+            assert_eq!((whole.doubt, whole.fourth), (4.0 / 64.0, 4.0 / 4096.0));
+            assert_eq!((whole.largest.place, whole.largest.bound), (6, 0.5));
+        }
+    }
+
+    #[test]
+    fn sums_take_each_element_once() {
+        let values: Vec<f64> = (0..2 * SIDE_BY_SIDE + 3).map(|place| place as f64).collect();
+        for count in 0..values.len() {
+            assert_eq!(sum(&values[..count]), values[..count].iter().sum::<f64>());
+            let squares = values[..count].iter().map(|x| x * x);
+            assert_eq!(power(&values[..count]), squares.sum::<f64>());
+        }
+    }
+}

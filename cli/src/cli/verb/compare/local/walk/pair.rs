@@ -1,0 +1,186 @@
+//! Holds a value of the conversion against the reference's that it belongs to, and puts that in its place.
+
+use tract_onnx_cast::Family;
+use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
+
+use super::super::doubt::{Carried, Doubt, Twin};
+use super::super::held::{Held, Whole};
+use super::super::links::Link;
+use super::super::numbers::{
+    BLOCK, cast, is_computed_in, largest, numbers_in, peak, rounding, shaped, smallest,
+    smallest_normal, wide,
+};
+use super::super::quantizers::EndCodes;
+use super::super::site::Site;
+use super::super::trace::shared;
+use super::Walk;
+use super::values::{INSIDE, held_in, is_mask};
+
+/// How many roundings of the reference's type two ways to compute one value may be apart.
+const ROUNDINGS: f64 = 16.0;
+/// The same where that is half precision: nodes compute it in FLOAT and round their results once, and what is
+/// rounded between two of them is carried beside (`own`).
+const ROUNDINGS_OF_HALF: f64 = 2.0;
+/// Kernels may flush what has not all its digits, and what they make of it: so many times the smallest
+/// value that has.
+const VANISHING: f64 = 4.0;
+
+/// A value of the conversion that a node has made, and the reference's.
+struct PairedValue<'a> {
+    name: &'a str,
+    link: &'a Link,
+    made: &'a SharedTensor,
+    want: &'a SharedTensor,
+    /// How far the reference's own rounding puts its elements off.
+    of_reference: Option<&'a [f64]>,
+}
+
+impl Walk<'_> {
+    /// By how much of its elements, and of all alike, a value may be off that is computed another sound way.
+    fn margin(
+        &self,
+        node: &NodeRun,
+        want: &SharedTensor,
+        twin: &Twin,
+        has_own: bool,
+    ) -> (f64, f64) {
+        let is_once = self.is_half(want.0) && (has_own || self.wanted.is_none());
+        let unit = if is_once { ROUNDINGS_OF_HALF } else { ROUNDINGS } * rounding(want.0);
+        let slack = if node.has_bodies() { self.slack.max(INSIDE) } else { self.slack };
+        let slack = if slack > 0.0 { slack * rounding(want.0) * peak(want) } else { 0.0 };
+        // The reference's own type may be the one that does not hold what is small.
+        let least = (VANISHING * smallest_normal(twin.value.0)).max(smallest(want.0));
+        (unit, least + slack)
+    }
+
+    /// What belongs to the reference behind a node: the conversion's tensor and the twin are replaced.
+    pub(super) fn replaced(
+        &self,
+        name: &str,
+        want: &SharedTensor,
+        output: &mut ObservedTensor,
+    ) -> Option<Twin> {
+        if let Some(held) = held_in(want, &shared(output)) {
+            output.tensor = held.1;
+        }
+        let own = match self.links.get(name) {
+            // A cast to another type is another rounding of one value.
+            Some(link) if self.is_half(want.0) => {
+                let maker = self.reference.maker(&link.reference);
+                let is_cast = maker.is_some_and(|ran| ran.op == "Cast");
+                if is_cast && want.0 != output.element_type { rounding(want.0) } else { 0.0 }
+            }
+            _ => 4.0 * rounding(want.0),
+        };
+        let unit = own + self.narrowed(name);
+        let value = cast(want, wide(want.0)).filter(|_| want.0.family() != Family::Text)?;
+        let value = if is_computed_in(value.0) { value } else { shared(output) };
+        let doubt = Doubt::Relative(if is_computed_in(value.0) { unit } else { 0.0 });
+        Some(Twin::new(value, doubt))
+    }
+
+    /// Holds a value against the reference's, and says whether it is to be replaced by it. A twin that is off
+    /// without a doubt that was worked out is given the one that `carried` works out, if it can.
+    pub(super) fn judge(
+        &mut self,
+        node: &NodeRun,
+        output: &ObservedTensor,
+        (name, link): (&str, &Link),
+        (twin, mut is_doubted): (&mut Twin, bool),
+        carried: impl FnOnce() -> Option<Carried>,
+    ) -> Option<SharedTensor> {
+        let time = self.seen.entry(name.into()).or_default();
+        let want = match self.reference.values.get(&link.reference) {
+            Some(times) => times.get(*time)?.clone(),
+            None => self.weights.read(self.reference, &link.reference)?,
+        };
+        let of_reference = self.own.get(&link.reference).and_then(|times| times.get(*time));
+        *time += 1;
+        if want.1.len() != output.tensor.len() {
+            let (a, b) = (want.1.shape(), output.tensor.shape());
+            let mut site = Site::new(name, link, node);
+            site.problem = Some(format!("its shape is {b:?}, and the reference's {a:?}"));
+            self.sites.add(site);
+            return None;
+        }
+        let want = shaped(&want, output.tensor.shape())?;
+        let of_reference = of_reference.map(Vec::as_slice);
+        let made = &shared(output);
+        let pair = PairedValue { name, link, made, want: &want, of_reference };
+        let mut site = self.site(node, &pair, (twin, is_doubted))?;
+        if !is_doubted
+            && site.deviates()
+            && let Some(Carried { doubt, share }) = carried()
+        {
+            (twin.doubt, twin.share) = (doubt, share);
+            site = self.site(node, &pair, (twin, true))?;
+            is_doubted = true;
+        }
+        if is_doubted && self.wanted.is_none() {
+            self.doubted.push(name.into());
+        }
+        let is_replaced = link.is_sure && !self.loose.contains(name) || !site.deviates();
+        site.is_replaced = is_replaced;
+        if self.wanted.is_some() && link.is_sure && site.deviates() {
+            self.made.entry(name.into()).or_insert_with(|| twin.value.clone());
+        }
+        self.sites.add(site);
+        is_replaced.then_some(want)
+    }
+
+    /// What is found where a value belongs to one of the reference.
+    fn site(
+        &self,
+        node: &NodeRun,
+        pair: &PairedValue,
+        (twin, is_doubted): (&Twin, bool),
+    ) -> Option<Site> {
+        let PairedValue { name, link, made, want, of_reference } = pair;
+        let mut site = Site::new(name, link, node);
+        // Beyond the range of the reference's type its own value is infinite.
+        let held = cast(&twin.value, wide(want.0)).filter(|_| is_computed_in(want.0));
+        let got = held.as_ref().unwrap_or(&twin.value);
+        let (unit, least) = self.margin(node, want, twin, of_reference.is_some());
+        // Nor does an operator that has no DOUBLE make what is beyond FLOAT.
+        let end = largest(twin.value.0);
+        let ends = EndCodes::of(node, want, &twin.value);
+        let own =
+            |(got, want): (&f64, &f64)| unit * want.abs().max(got.abs()).min(f64::MAX) + least;
+        let is_end = |(got, want): (&f64, &f64)| {
+            want.is_finite() & (want.abs() > end) | is_mask(*got, *want)
+        };
+        let mut whole = Whole::default();
+        for start in (0..want.1.len()).step_by(BLOCK) {
+            let places = start..want.1.len().min(start + BLOCK);
+            let wanted = numbers_in(want, places.clone())?;
+            site.local(&numbers_in(made, places.clone())?, &wanted, made.0);
+            let twins = numbers_in(got, places.clone())?;
+            let mut doubts = if is_doubted {
+                twin.doubts_in(places.clone(), &twins)
+            } else {
+                vec![0.0; twins.len()].into()
+            };
+            if let Some(own) = of_reference {
+                let both = doubts.to_mut().iter_mut().zip(own.iter().skip(start));
+                both.for_each(|(doubt, own)| *doubt = doubt.max(*own));
+            }
+            let pairs = || twins.iter().zip(&wanted);
+            let own: Vec<f64> = pairs().map(own).collect();
+            let mut is_end: Vec<bool> = pairs().map(is_end).collect();
+            if let Some(ends) = &ends {
+                let beyond = ends.lies_beyond(places, (&twins, &wanted))?;
+                is_end.iter_mut().zip(beyond).for_each(|(end, beyond)| *end |= beyond);
+            }
+            let (got, want, own) = (&*twins, &*wanted, &*own);
+            let held = Held { first: start, got, want, own, doubts: &doubts, is_end: &is_end };
+            site.worst.hold(&held);
+            if is_doubted {
+                whole.add(&held);
+            }
+        }
+        if is_doubted {
+            site.hold_whole(&whole, twin.share);
+        }
+        Some(site)
+    }
+}
