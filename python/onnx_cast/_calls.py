@@ -38,6 +38,7 @@ def compare(
     graph: Optional[Model] = None,
     strict: bool = False,
     samples: Optional[int] = None,
+    no_verdict: bool = False,
     sizes: Sizes = None,
     ranges: Ranges = None,
     seed: Optional[int] = None,
@@ -81,6 +82,7 @@ def compare(
         graph: The model whose tensors both sides are, where both are values.
         strict: Fail where the verdict stands on little: one set of random inputs, sizes of 1, branches that did not run.
         samples: How often the conversion runs with its roundings perturbed, to see how far they carry.
+        no_verdict: Leave the verdict out, which takes several runs of both models: a tolerance judges alone.
         sizes: Sizes of symbolic dimensions by name.
         ranges: Where the random values of an input lie: ``{"image": (0, 255)}``.
         seed: Of the random values.
@@ -124,7 +126,7 @@ def compare(
         words += options(
             rtol=rtol, atol=atol, ulp=ulp, cosine=cosine, sqnr=sqnr, per_output=per_output,
             tolerance=tolerance, suggest_tolerance=suggest_tolerance, all_tensors=all_tensors,
-            weights_only=weights_only, strict=strict, samples=samples,
+            weights_only=weights_only, strict=strict, samples=samples, no_verdict=no_verdict,
             graph=graph if graph is None else _files.model(graph, folder, "graph"),
             sizes=sizes, ranges=ranges, seed=seed, sets=sets, random=random, search=search,
             search_steps=search_steps, keep_inputs=keep_inputs, limit=limit, shuffle=shuffle,

@@ -6,7 +6,7 @@ use tract_onnx_cast::ElementType::{self, Float, Float16, Int8, Int32, Uint8};
 
 use crate::common::proto::{Change, cast, float, graph, int, ints, model, node, string, value};
 use crate::common::proto::{int64, raw, tensor};
-use crate::program::{Folder, done, json, onnx_cast, said, stdout};
+use crate::program::{Folder, done, json, onnx_cast, refused, said, stdout};
 
 /// Values from -1 to 1 that differ, in 16ths so that every type here holds them.
 pub(crate) fn values(count: usize, seed: usize) -> Vec<f32> {
@@ -479,4 +479,38 @@ fn a_mean_that_leaves_out_a_tenth_of_many_numbers_is_broken() {
     let reference = of(&shape, vec![mean("x")], &made, ends());
     let converted = of(&shape, vec![cut, mean("c")], &made, ends());
     assert_eq!(verdict(&reference, &converted), "broken");
+}
+
+#[test]
+fn without_a_verdict_a_tolerance_judges_alone() {
+    let leaking = |alpha| {
+        let nodes = vec![node("LeakyRelu", &["x"], &["y"], vec![float("alpha", alpha)])];
+        of(&[16], nodes, &[16], vec![])
+    };
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &leaking(0.25));
+    let b = folder.message("b.onnx", &leaking(0.24));
+    let compare = |status, more: &[&str]| {
+        let words = [&["compare", &a, &b, "--json", "--sets", "1"], more].concat();
+        json(&said(status, &words))["comparisons"][0].clone()
+    };
+    let judged = compare(0, &["--rtol", "0.1"]);
+    assert_eq!(
+        (&judged["verdict"], judged["culprits"][0]["kind"].as_str()),
+        (&json!("broken"), Some("attribute"))
+    );
+    for (status, tolerance) in [(0, "0.1"), (1, "0.01")] {
+        let judged = compare(status, &["--rtol", tolerance, "--no-verdict"]);
+        assert_eq!((&judged["verdict"], &judged["culprits"]), (&json!(null), &json!([])));
+        assert_eq!((&judged["errors_inside"], &judged["band_seeds"]), (&json!([]), &json!([])));
+    }
+    let why = refused(&["compare", &a, &b, "--no-verdict"]);
+    assert!(
+        why.contains("--no-verdict leaves a tolerance to judge by, and there is none"),
+        "{why}"
+    );
+    for option in [&["--samples", "1"][..], &["--suggest-tolerance"], &["--weights-only"]] {
+        let why = refused(&[&["compare", &a, &b, "--rtol", "1", "--no-verdict"], option].concat());
+        assert!(why.contains("--no-verdict") && why.contains(option[0]), "{why}");
+    }
 }

@@ -116,6 +116,10 @@ pub(crate) struct Compare {
     /// How often the conversion runs with random rounding, to see how far rounding errors grow.
     #[arg(long, value_name = "N", default_value_t = 3, help_heading = "Comparison")]
     samples: u64,
+    /// Leave the verdict out, which takes several runs of both models: a tolerance judges alone. It is the quicker check of a
+    /// large model.
+    #[arg(long, help_heading = "Comparison", conflicts_with_all = ["samples", "suggest_tolerance"])]
+    no_verdict: bool,
     /// Write limits that the conversion keeps and a fault would not to NAME.tolerance.toml beside
     /// it, if its verdict passes and there is no such file.
     #[arg(long)]
@@ -125,7 +129,7 @@ pub(crate) struct Compare {
 }
 
 /// What says how models run, and how that is judged: groups of options, and options.
-const OF_RUNS: [&str; 13] = [
+const OF_RUNS: [&str; 14] = [
     "InputArgs",
     "sets",
     "random",
@@ -138,6 +142,7 @@ const OF_RUNS: [&str; 13] = [
     "graph",
     "strict",
     "samples",
+    "no_verdict",
     "model_explorer",
 ];
 
@@ -157,6 +162,8 @@ impl Verb for Compare {
             let file = self.to.tolerance.as_deref();
             let (mut limits, limits_file) = ToleranceLimits::of(&file_of(converted), file)?;
             limits.judge_by(self.tolerance.of_every_output(), &self.per_output);
+            let is_judged = limits.has_tolerance() || !self.no_verdict;
+            ensure!(is_judged, "--no-verdict leaves a tolerance to judge by, and there is none");
             Ok(CompareRequest {
                 reference: self.reference.clone(),
                 converted: converted.clone(),
@@ -169,7 +176,7 @@ impl Verb for Compare {
                 graph: self.graph.clone(),
                 is_strict: self.strict,
                 search: self.search.clone(),
-                samples: Some(self.samples),
+                samples: (!self.no_verdict).then_some(self.samples),
             })
         };
         let requests = self.converted.iter().map(request).collect::<anyhow::Result<Vec<_>>>()?;
