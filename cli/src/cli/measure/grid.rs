@@ -12,6 +12,9 @@ use crate::cli::tensor::rounded;
 /// codes: its steps are no finer than those of so many bits.
 const FINE: u32 = 17;
 
+/// How many values are counted side by side.
+const LANES: usize = 8;
+
 /// What became of values that are the same or rounded.
 pub(super) struct Rounded {
     pub(super) exact: u64,
@@ -89,17 +92,28 @@ impl Grid {
             None => (self.relative, self.step * peak),
             Some(_) => (0.0, f64::NEG_INFINITY),
         };
-        let (mut exact, mut near, mut flushed, mut farthest) = (0, 0, 0, 0.0f64);
-        for (x, y) in x.iter().zip(y) {
+        // Lanes that do not wait for one another, without branches.
+        let (mut exact, mut near, mut flushed) = ([0u64; LANES], [0u64; LANES], [0u64; LANES]);
+        let mut farthest = [0.0f64; LANES];
+        let mut count = |lane: usize, x: f64, y: f64| {
             let apart = (x - y).abs();
             let is_finite = (x.abs() < f64::INFINITY) & (y.abs() < f64::INFINITY);
             let is_same = x == y;
             let is_near = !is_same & (apart <= relative * x.abs() + step);
-            exact += u64::from(is_finite & is_same);
-            near += u64::from(is_finite & is_near);
-            flushed += u64::from(is_finite & is_near & (*y == 0.0));
-            farthest = if apart > farthest { apart } else { farthest };
+            exact[lane] += u64::from(is_finite & is_same);
+            near[lane] += u64::from(is_finite & is_near);
+            flushed[lane] += u64::from(is_finite & is_near & (y == 0.0));
+            farthest[lane] = if apart > farthest[lane] { apart } else { farthest[lane] };
+        };
+        let ((rows_x, rest_x), (rows_y, rest_y)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+        for (x, y) in rows_x.iter().zip(rows_y) {
+            for lane in 0..LANES {
+                count(lane, x[lane], y[lane]);
+            }
         }
+        rest_x.iter().zip(rest_y).for_each(|(x, y)| count(0, *x, *y));
+        let [exact, near, flushed] = [exact, near, flushed].map(|lanes| lanes.iter().sum::<u64>());
+        let farthest = farthest.into_iter().fold(0.0, f64::max);
         (exact + near == x.len() as u64).then_some(Rounded { exact, flushed, farthest })
     }
 
