@@ -8,6 +8,7 @@ use onnx_cast_graph::{default_opset, is_default_domain, subgraphs};
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto};
 use tract_onnx::prelude::{TractError, TractResult};
 
+use crate::cast::kernel::level::Level;
 use crate::error::{Cause, Error};
 use crate::onnx::node::node_name;
 
@@ -44,6 +45,7 @@ pub fn without_panic<T>(work: impl FnOnce() -> TractResult<T>) -> TractResult<T>
         let message = words.split_whitespace().collect::<Vec<_>>().join(" ");
         Err(Error::from(Cause::Panic { message }).into())
     });
+    Level::clear_upper_halves();
     done.map_err(Error::of_tract_at_node)
 }
 

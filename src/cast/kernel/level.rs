@@ -55,6 +55,21 @@ impl Level {
         levels
     }
 
+    /// Clears the upper halves of the vector registers, as x86-64's calling convention has them wherever a function is called.
+    /// tract's kernels leave them as they are (docs/upstream.md), and while they are in use each change between instructions
+    /// of SSE and of AVX waits: a function of the C library that has some of AVX takes forty times as long.
+    #[cfg_attr(
+        target_arch = "x86_64",
+        expect(unsafe_code, reason = "an instruction that detection has found")
+    )]
+    pub(crate) fn clear_upper_halves() {
+        #[cfg(target_arch = "x86_64")]
+        if Level::best().avx2().is_some() {
+            // SAFETY: a CPU that has AVX2 has AVX.
+            unsafe { clear_upper_halves() }
+        }
+    }
+
     /// Whether the CPU has an instruction that rounds a product and a sum once.
     pub(crate) fn fuses(self) -> bool {
         const ALWAYS: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
@@ -190,6 +205,56 @@ macro_rules! level {
 }
 
 #[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx")]
+fn clear_upper_halves() {
+    std::arch::x86_64::_mm256_zeroupper();
+}
+
+#[cfg(target_arch = "x86_64")]
 level!(avx2: "avx2" "f16c" "fma" "bmi2");
 #[cfg(target_arch = "x86_64")]
 level!(avx512: "avx2" "f16c" "fma" "bmi2" "avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl" "avx512vbmi");
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use std::arch::asm;
+
+    use super::*;
+
+    /// Sets all bits of a register, and tells some of its upper half after a call.
+    #[target_feature(enable = "avx2")]
+    #[expect(unsafe_code, reason = "instructions alone see the upper half of a register")]
+    fn upper_half_after(call: extern "C" fn()) -> u64 {
+        let upper: u64;
+        // SAFETY: the instructions are of AVX2, the stack may be used, and what a call changes is declared.
+        unsafe {
+            asm!(
+                "vpcmpeqd ymm9, ymm9, ymm9",
+                "call {call}",
+                "vextracti128 xmm9, ymm9, 1",
+                "vmovq rax, xmm9",
+                call = in(reg) call,
+                out("rax") upper,
+                clobber_abi("C"),
+            );
+        }
+        upper
+    }
+
+    #[test]
+    #[expect(
+        unsafe_code,
+        reason = "calling a function compiled for instructions that detection has found"
+    )]
+    fn upper_halves_of_registers_are_cleared() {
+        extern "C" fn nothing() {}
+        extern "C" fn clear() {
+            Level::clear_upper_halves();
+        }
+        if Level::best().avx2().is_some() {
+            // SAFETY: the CPU has AVX2.
+            let after = |call| unsafe { upper_half_after(call) };
+            assert_eq!((after(nothing), after(clear)), (u64::MAX, 0));
+        }
+    }
+}

@@ -345,7 +345,7 @@ impl Ready {
             }
         };
         let inputs = tensors.into_iter().map(IntoTValue::into_tvalue).collect();
-        let values = plan.plan.run(inputs).or_else(|error| without_panic(|| Err(error)));
+        let values = without_panic(|| plan.plan.run(inputs));
         let values = values.map_err(|error| in_file(error, file.as_deref()))?;
         let output = |((value, ty), name): ((TValue, &ElementType), &String)| {
             let tensor = with_type(value.into_tensor(), *ty)

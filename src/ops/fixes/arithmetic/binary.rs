@@ -241,27 +241,28 @@ pub(crate) fn pow(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) 
         let power = model.wire_node(site.part("power"), power, &both)?;
         return model.wire_node(&site.name, cast(a), &power).map(Some);
     }
-    if let Some(root) = root(site, model, inputs)? {
-        return Ok(Some(root));
+    if let Some(power) = by_a_number(site, model, inputs)? {
+        return Ok(Some(power));
     }
     let is_misread = |x| x == 0.5 || [0.5, 1., 2.].iter().any(|other| rounds_to(x, *other));
     unsimplified(site, model, inputs, Pow, is_misread)
 }
 
-/// Wires the power by 0.5, which is a square root but for −∞ and −0.
-fn root(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+/// Wires the power by a number: by 0.5 it is a square root but for −∞ and −0, and tract's own has squares, and waits for
+/// each element behind a product of its kernels ([`Level::clear_upper_halves`]).
+fn by_a_number(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let (Some([a, b]), [base, exponent]) = (types(model, inputs)?, inputs) else { return Ok(None) };
-    let is_half = uniform(model, &[*exponent])?.first() == Some(&Some(0.5));
+    let Some(&Some(number)) = uniform(model, &[*exponent])?.first() else { return Ok(None) };
     let (shape, other) = (&model.outlet_fact(*base)?.shape, &model.outlet_fact(*exponent)?.shape);
-    if !a.is_float()
-        || a != b
-        || !is_half
-        || other.rank() > shape.rank()
-        || other.volume() != 1.to_dim()
-    {
+    if !a.is_float() || a != b || other.rank() > shape.rank() || other.volume() != 1.to_dim() {
         return Ok(None);
     }
-    let function = ElementFunction { kind: Kind::HalfPower, alpha: 1.0, beta: 1.0 };
+    let (kind, alpha) = match number {
+        0.5 => (Kind::HalfPower, 1.0),
+        1.0 | 2.0 => return Ok(None),
+        _ => (Kind::Power, number),
+    };
+    let function = ElementFunction { kind, alpha, beta: 1.0 };
     model.wire_node(&site.name, function, &[*base]).map(Some)
 }
 

@@ -47,6 +47,8 @@ members! {
         HalfPower,
         LeakyRelu,
         Mish,
+        /// By `alpha`.
+        Power,
         Round,
         /// `alpha` and `gamma`, which is `beta` here.
         Selu,
@@ -128,6 +130,7 @@ impl ElementFunction {
             Kind::Round => x.round_ties_even(),
             Kind::Selu => beta * elu(x),
             Kind::Sigmoid => sigmoid(x),
+            Kind::Power => x.powf(alpha),
             Kind::Sinh => x.sinh(),
             Kind::Softplus => (if x < 0.0 { 0.0 } else { x }) + (-x.abs()).exp().ln_1p(),
             Kind::Sqrt => x.sqrt(),
@@ -174,6 +177,7 @@ fn pair(x: f64) -> (f32, f32) {
 
 impl ElementFunction {
     fn of_floats(&self, level: Level, elements: &mut [f32]) {
+        Level::clear_upper_halves();
         if !self.by_kernel(level, elements) {
             level.run(
                 #[inline(always)]
@@ -203,6 +207,7 @@ impl ElementFunction {
         let usual = |x: f64| (2f64.powi(-20)..2f64.powi(20)).contains(&x.abs());
         let (one, scale) = (pair(1.0), pair(self.alpha));
         match self.kind {
+            Kind::Power => elements.iter_mut().for_each(|x| *x = x.powf(alpha)),
             Kind::Bound => level.run(
                 #[inline(always)]
                 || {
@@ -249,6 +254,7 @@ impl ElementFunction {
     }
 
     fn of_doubles(&self, elements: &mut [f64]) {
+        Level::clear_upper_halves();
         for element in elements {
             *element = self.value(self.kind, *element);
         }

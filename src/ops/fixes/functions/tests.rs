@@ -16,6 +16,7 @@ fn functions() -> Vec<ElementFunction> {
         function(Kind::Erf, 1.0, 1.0),
         function(Kind::Gelu, 1.0, 1.0),
         function(Kind::Mish, 1.0, 1.0),
+        function(Kind::Power, 1.7, 1.0),
         function(Kind::Selu, 1.673_263_2, 1.050_701),
         function(Kind::Sigmoid, 1.0, 1.0),
         function(Kind::Softplus, 1.0, 1.0),
@@ -49,6 +50,27 @@ fn every_level_computes_the_same_bits() {
                 assert!(is_same, "{function:?} of {x:e} at {level:?}: {made:e}, not {truth:e}");
             }
         }
+    }
+}
+
+#[test]
+fn powers_are_those_of_the_standard_library() {
+    for exponent in [-1.5f32, 0.0, 3.0, 1.7, f32::INFINITY] {
+        let power = ElementFunction { kind: Kind::Power, alpha: f64::from(exponent), beta: 1.0 };
+        let (floats, halves) = (floats(), (0..=u16::MAX).map(half::f16::from_bits));
+        let mut made = floats.clone();
+        power.of_floats(Level::best(), &mut made);
+        let wanted = floats.iter().map(|x| x.powf(exponent).to_bits());
+        assert!(made.iter().map(|x| x.to_bits()).eq(wanted), "{exponent}");
+        let mut made: Vec<half::f16> = halves.clone().collect();
+        power.of_halves(&mut made);
+        let wanted = halves.map(|x| half::f16::from_f32(x.to_f32().powf(exponent)));
+        let is_same = |(x, y): (half::f16, half::f16)| x == y || x.is_nan() && y.is_nan();
+        assert!(made.into_iter().zip(wanted).all(is_same), "{exponent}");
+        let mut made = [2.5f64, -2.0, 0.0];
+        power.of_doubles(&mut made);
+        let wanted = [2.5f64, -2.0, 0.0].map(|x| x.powf(f64::from(exponent)).to_bits());
+        assert_eq!(made.map(f64::to_bits), wanted);
     }
 }
 
