@@ -86,7 +86,7 @@ use std::sync::Arc;
 use tract_onnx::pb::{FunctionProto, ModelProto};
 
 use arena::Arena;
-use names::Names;
+use names::NamePool;
 
 /// A model as a graph; the module's documentation says what it is and what always holds.
 #[derive(Debug, Clone)]
@@ -95,7 +95,7 @@ pub struct Graph {
     values: Arena<ValueId, Value>,
     bodies: Arena<BodyId, Body>,
     main: BodyId,
-    names: Names,
+    names: NamePool,
     /// The model without its graph and functions: versions, metadata, documentation.
     model: ModelProto,
     /// The functions that the model defines, as the file has them.

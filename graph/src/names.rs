@@ -22,11 +22,11 @@ pub fn counted(count: impl Display, what: &str) -> String {
 
 /// Every name in a model: of values and of nodes, in all bodies.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Names {
+pub(crate) struct NamePool {
     taken: BTreeSet<Arc<str>>,
 }
 
-impl Names {
+impl NamePool {
     /// Keeps a name of the file, one copy of it for all who have it.
     pub(crate) fn keep(&mut self, name: &str) -> Arc<str> {
         if let Some(known) = self.taken.get(name) {

@@ -17,7 +17,7 @@ impl Graph {
     ///
     /// The first thing that does not hold, in words: a fault of the last edit, not of the model.
     pub fn verify(&self) -> Result<(), String> {
-        let mut check = Check { graph: self, seen: Table::default(), uses: HashMap::new() };
+        let mut check = GraphCheck { graph: self, seen: Table::default(), uses: HashMap::new() };
         check.body(self.main, &mut vec![])?;
         for (value, uses) in &check.uses {
             let (known, found) = (self.value(*value).uses.len(), uses.len());
@@ -30,14 +30,14 @@ impl Graph {
     }
 }
 
-struct Check<'a> {
+struct GraphCheck<'a> {
     graph: &'a Graph,
     /// The values that can be seen so far.
     seen: Table<ValueId, ()>,
     uses: HashMap<ValueId, HashSet<Use>>,
 }
 
-impl<'a> Check<'a> {
+impl<'a> GraphCheck<'a> {
     fn body(&mut self, body: BodyId, names: &mut Vec<HashSet<&'a Arc<str>>>) -> Result<(), String> {
         let graph = self.graph;
         names.push(HashSet::new());

@@ -208,7 +208,7 @@ fn in_doubles(sizes: u64, words: &mut [u64], convert: impl Fn(u64) -> u64) -> bo
 }
 
 /// What one pass over a tile finds of the source.
-struct Survey<K, F> {
+struct TileScan<K, F> {
     /// The smallest and the largest value, by their keys.
     low: K,
     high: K,
@@ -401,13 +401,13 @@ macro_rules! lane {
                                 *count = equal::<$field>(held, field);
                             }
                         }
-                        Survey { low, high, least, most, zeros: equal::<$field>(held, 0), counts }
+                        TileScan { low, high, least, most, zeros: equal::<$field>(held, 0), counts }
                     },
                 );
                 let value = |of: $signed| {
                     f64::from($float::from_bits(key_of!($signed, $bits, of) as $bits))
                 };
-                let Survey { low, high, least, most, zeros, counts } = survey;
+                let TileScan { low, high, least, most, zeros, counts } = survey;
                 let mut add = |field: $field, lane: usize, more: u32| {
                     let count = &mut fields[usize::from(field) % FIELDS][lane];
                     *count = count.wrapping_add(more);

@@ -21,7 +21,7 @@ use tract_onnx::tract_core::ops::scan::Scan;
 use tract_onnx::tract_hir::internal::*;
 
 use super::record::Records;
-use super::watched::{Watched, WatchedQuantizer};
+use super::watched::{WatchedOp, WatchedQuantizer};
 use crate::onnx::lowered::probe_of;
 use crate::ops::cast::inference;
 use crate::ops::cast::op::OnnxCast;
@@ -112,7 +112,7 @@ impl InferenceProbe {
         node: &InferenceNode,
         target: &TypedModel,
         inputs: &[OutletId],
-    ) -> TractResult<Watched> {
+    ) -> TractResult<WatchedOp> {
         let mut alone = TypedModel::default();
         let mut mapped = HashMap::new();
         for (index, (outlet, input)) in node.inputs.iter().zip(inputs).enumerate() {
@@ -129,13 +129,13 @@ impl InferenceProbe {
         let cast = cast.first().context("a cast has an output")?;
         let op = alone.node(cast.node).op();
         if let Some(cast) = op.downcast_ref::<OnnxCast>() {
-            return Ok(Watched::Cast(cast.conversion().clone()));
+            return Ok(WatchedOp::Cast(cast.conversion().clone()));
         }
         let quantizer = op.downcast_ref::<OnnxQuantizer>().and_then(|op| {
             let (axis, block_size) = op.layout();
             WatchedQuantizer::new(op.quantization(), axis, block_size)
         });
-        Ok(Watched::Quantizer(Arc::new(quantizer.context("a cast is one of ours")?)))
+        Ok(WatchedOp::Quantizer(Arc::new(quantizer.context("a cast is one of ours")?)))
     }
 }
 
@@ -154,7 +154,7 @@ enum Sight {
 #[derive(Debug, Clone)]
 struct Probe {
     place: usize,
-    watched: Watched,
+    watched: WatchedOp,
     sight: Sight,
 }
 

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::onnx::node::int;
 use crate::onnx::operators::behaviour::{Behaviour, ElementUse, Otherwise};
 use crate::onnx::operators::foreign;
-use crate::onnx::operators::schema::{self, Parameter, ParameterType, Schema};
+use crate::onnx::operators::schema::{self, FormalParameter, ParameterType, Schema};
 
 /// Fills [`Context::classes`].
 pub(super) fn join(graph: &mut Graph, context: &mut Context) -> Result<()> {
@@ -295,7 +295,7 @@ impl Joining<'_, '_, '_> {
         &mut self,
         id: NodeId,
         schema: &Schema,
-        parameter: Parameter,
+        parameter: FormalParameter,
         point: Point,
         first_of: &mut Vec<(&'s str, Point)>,
     ) where

@@ -199,10 +199,10 @@ impl Converted {
 }
 
 /// An edit or an analysis of the whole graph.
-type Pass = fn(&mut Graph, &mut Context) -> Result<()>;
+type ConversionPass = fn(&mut Graph, &mut Context) -> Result<()>;
 
 /// The passes in their order, each with the reason for its place.
-const PASSES: &[Pass] = &[
+const PASSES: &[ConversionPass] = &[
     // On values of known types all that follows relies; `types` itself has run before, to see
     // whether the model is sound.
     keep::keep,

@@ -10,7 +10,7 @@ use super::value::{RuntimeValue, TypedTensor};
 use crate::cast::element_type::ElementType;
 
 /// What a body declares of an output.
-pub(super) type Declared = Option<(ElementType, Vec<usize>)>;
+pub(super) type DeclaredOutput = Option<(ElementType, Vec<usize>)>;
 
 /// How often a loop may go round: one that its data never ends would go on for ever.
 const ITERATIONS: i64 = 1 << 20;
@@ -95,7 +95,7 @@ fn scalar(tensor: Tensor) -> TractResult<RuntimeValue> {
 }
 
 /// What a body declares of an output: its type, and its sizes, 0 for one that it leaves open.
-pub(super) fn declared_of(run: &ModelRun, body: BodyId, place: usize) -> Declared {
+pub(super) fn declared_of(run: &ModelRun, body: BodyId, place: usize) -> DeclaredOutput {
     let output = run.model.graph.body(body).outputs().get(place)?;
     let tensor = tensor_type(output.declared.r#type.as_ref())?;
     let dims = tensor.shape.iter().flat_map(|shape| &shape.dim);
@@ -127,7 +127,7 @@ pub(super) fn stack(
 pub(super) fn stack_of(
     tensors: &[TypedTensor],
     axis: usize,
-    declared: Declared,
+    declared: DeclaredOutput,
 ) -> TractResult<TypedTensor> {
     let Some(first) = tensors.first() else {
         let (ty, mut shape) = declared.unwrap_or((ElementType::Float, vec![]));

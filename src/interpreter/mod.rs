@@ -48,7 +48,7 @@ use crate::tensor::typed::OnnxTensor;
 use node::Builder;
 pub use observer::{BodyInput, BodyOutput, NodeRun, ObservedTensor, Observer, SharedTensor};
 use operators::runners;
-use run::{ModelRun, NodeInputs, Runner};
+use run::{ModelRun, NodeInputs, NodeRunner};
 use schedule::Schedules;
 pub use value::OnnxValue;
 use value::RuntimeValue;
@@ -75,7 +75,7 @@ pub struct Interpreter {
     sizes: Vec<(String, i64)>,
     builder: Builder,
     schedules: Schedules,
-    runners: Table<NodeId, Runner>,
+    runners: Table<NodeId, NodeRunner>,
 }
 
 impl Interpreter {

@@ -31,7 +31,7 @@ pub(super) struct Builder {
     /// The model without its graph: versions and opset imports.
     model: ModelProto,
     /// What was built, by the node's model without the node's name.
-    built: Mutex<HashMap<Vec<u8>, Arc<Built>>>,
+    built: Mutex<HashMap<Vec<u8>, Arc<BuiltNode>>>,
     /// What was built last for each node of a body that may run again: to find it takes no model of the node.
     last: Mutex<HashMap<NodeId, Last>>,
     /// Where the casts of nodes are counted.
@@ -41,7 +41,7 @@ pub(super) struct Builder {
 /// What a node was built for.
 struct Last {
     inputs: Vec<Option<BuiltInput>>,
-    built: Arc<Built>,
+    built: Arc<BuiltNode>,
 }
 
 /// An input that a node was built for.
@@ -53,7 +53,7 @@ struct BuiltInput {
 }
 
 /// A node that was built, and the types of its outputs.
-struct Built {
+struct BuiltNode {
     plan: Arc<TypedRunnableModel>,
     types: Vec<ElementType>,
     /// The name of the node that it was built for.
@@ -169,7 +169,7 @@ impl Builder {
         id: NodeId,
         inputs: &[Option<TypedTensor>],
         deciding: &[bool],
-    ) -> TractResult<Arc<Built>> {
+    ) -> TractResult<Arc<BuiltNode>> {
         let lock_last = || self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let is_inner = graph.node(id).body() != graph.main();
         if is_inner
@@ -194,7 +194,7 @@ impl Builder {
     }
 
     /// What is kept of a node's model, or is built of it and kept.
-    fn kept(&self, proto: ModelProto, name: &str) -> TractResult<Arc<Built>> {
+    fn kept(&self, proto: ModelProto, name: &str) -> TractResult<Arc<BuiltNode>> {
         let key = proto.encode_to_vec();
         let lock = || self.built.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(built) = lock().get(&key) {
@@ -255,7 +255,7 @@ impl Builder {
         Ok(model)
     }
 
-    fn build(&self, mut model: ModelProto, name: &str) -> TractResult<Built> {
+    fn build(&self, mut model: ModelProto, name: &str) -> TractResult<BuiltNode> {
         if let Some(node) = model.graph.as_mut().and_then(|graph| graph.node.first_mut()) {
             node.name = name.into();
         }
@@ -280,12 +280,12 @@ impl Builder {
         };
         let types = output_element_types(plan.model())?;
         let moves = moved_axis(plan.model());
-        Ok(Built { plan, types, name: name.into(), audit, moves })
+        Ok(BuiltNode { plan, types, name: name.into(), audit, moves })
     }
 }
 
 impl Last {
-    fn new(inputs: &[Option<TypedTensor>], deciding: &[bool], built: Arc<Built>) -> Last {
+    fn new(inputs: &[Option<TypedTensor>], deciding: &[bool], built: Arc<BuiltNode>) -> Last {
         let taken = |(typed, decides): (&Option<TypedTensor>, &bool)| {
             let TypedTensor { ty, tensor } = typed.as_ref()?;
             let deciding = decides.then(|| tensor.clone());
@@ -312,7 +312,7 @@ impl Last {
     }
 }
 
-impl Built {
+impl BuiltNode {
     fn run(&self, inputs: &[Option<TypedTensor>]) -> TractResult<TVec<TValue>> {
         if let (Some((from, to)), [Some(TypedTensor { tensor, .. })]) = (self.moves, inputs) {
             // tract copies what is shared, and zeroes what it writes.
@@ -371,7 +371,7 @@ fn declared(name: &str, typed: &TypedTensor) -> ValueInfoProto {
 fn outputs(
     graph: &Graph,
     id: NodeId,
-    built: &Built,
+    built: &BuiltNode,
     values: TVec<TValue>,
 ) -> TractResult<Vec<TypedTensor>> {
     let mut made = values.into_iter().zip(&built.types);

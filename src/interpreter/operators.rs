@@ -2,17 +2,17 @@
 
 use onnx_cast_graph::{Graph, NodeId, NodeView, Table};
 
-use super::run::{OperatorEntry, Runner};
+use super::run::{NodeRunner, OperatorEntry};
 use super::{control, kernels, scan, sequences};
 
 /// What runs each node of a graph.
-pub(super) fn runners(graph: &Graph) -> Table<NodeId, Runner> {
+pub(super) fn runners(graph: &Graph) -> Table<NodeId, NodeRunner> {
     let mut runners = Table::default();
     for id in graph.all_nodes(graph.main()) {
         let node = graph.node(id);
         let runner = match OPERATORS.iter().find(|(name, ..)| node.is(name)) {
-            Some(row) => Runner::Here(row),
-            None => kernels::kernel(node).map_or(Runner::Tract, Runner::Kernel),
+            Some(row) => NodeRunner::Here(row),
+            None => kernels::kernel(node).map_or(NodeRunner::Tract, NodeRunner::Kernel),
         };
         runners.insert(id, runner);
     }

@@ -21,14 +21,15 @@ pub(super) struct ModelRun<'a> {
 }
 
 /// What runs an operator here rather than by tract: the inputs by place, then the outputs by place.
-pub(super) type Operator = fn(&mut ModelRun, NodeId, NodeInputs) -> TractResult<Vec<RuntimeValue>>;
+pub(super) type OperatorFn =
+    fn(&mut ModelRun, NodeId, NodeInputs) -> TractResult<Vec<RuntimeValue>>;
 
 /// An operator that runs here, its function, the most inputs that it takes, and its attributes.
-pub(super) type OperatorEntry = (&'static str, Operator, usize, &'static [&'static str]);
+pub(super) type OperatorEntry = (&'static str, OperatorFn, usize, &'static [&'static str]);
 
 /// What runs a node.
 #[derive(Clone, Copy)]
-pub(super) enum Runner {
+pub(super) enum NodeRunner {
     /// An operator of this folder's.
     Here(&'static OperatorEntry),
     /// A kernel of this project's.
@@ -158,12 +159,12 @@ impl<'a> ModelRun<'a> {
     ) -> TractResult<Vec<RuntimeValue>> {
         let node = self.model.graph.node(id);
         let (_, operator, most, attributes) = match self.model.runners.get(id) {
-            Some(Runner::Here(row)) => row,
-            Some(Runner::Kernel(kernel)) => {
+            Some(NodeRunner::Here(row)) => row,
+            Some(NodeRunner::Kernel(kernel)) => {
                 let made = kernel(&kernels::KernelSite::of(node)?, &self.all_tensors(id, inputs)?)?;
                 return Ok(made.into_iter().map(RuntimeValue::Tensor).collect());
             }
-            Some(Runner::Tract) | None => return self.tensors(id, inputs),
+            Some(NodeRunner::Tract) | None => return self.tensors(id, inputs),
         };
         if inputs.len() > *most {
             return self

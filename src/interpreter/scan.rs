@@ -10,7 +10,7 @@ use super::value::{RuntimeValue, TypedTensor};
 use crate::onnx::node::from_front;
 
 /// How a scanned input or output runs: its axis, and whether backwards.
-struct Lane {
+struct ScanLane {
     axis: i64,
     is_reversed: bool,
 }
@@ -41,7 +41,7 @@ pub(super) fn scan(
     let (given, count) = scanned_inputs(run, id, &inputs, states, &ins)?;
     let mut stacks: Vec<Vec<TypedTensor>> = vec![vec![]; outs.len()];
     let target = |output: usize| match outs.get(output.wrapping_sub(states)) {
-        Some(Lane { axis, is_reversed }) => {
+        Some(ScanLane { axis, is_reversed }) => {
             OutputTarget::Stacked { output, axis: *axis, is_reversed: *is_reversed }
         }
         None => OutputTarget::Last(output),
@@ -90,7 +90,7 @@ fn scanned_inputs(
     id: NodeId,
     inputs: &NodeInputs,
     states: usize,
-    lanes: &[Lane],
+    lanes: &[ScanLane],
 ) -> TractResult<(Vec<Scanned>, usize)> {
     let mut given = vec![];
     for (place, lane) in lanes.iter().enumerate() {
@@ -110,7 +110,7 @@ fn scanned_inputs(
 }
 
 /// The attributes `…_axes` and `…_directions`; by default the first axis, forwards.
-fn lanes(run: &ModelRun, id: NodeId, what: &str, count: usize) -> TractResult<Vec<Lane>> {
+fn lanes(run: &ModelRun, id: NodeId, what: &str, count: usize) -> TractResult<Vec<ScanLane>> {
     let node = run.model.graph.node(id);
     let read = |name: &str| attribute(node, &format!("{what}_{name}")).map(|held| &held.ints);
     let (axes, directions) = (read("axes"), read("directions"));
@@ -122,6 +122,6 @@ fn lanes(run: &ModelRun, id: NodeId, what: &str, count: usize) -> TractResult<Ve
     let at = |given: Option<&Vec<i64>>, place: usize| {
         given.and_then(|given| given.get(place)).copied().unwrap_or(0)
     };
-    let lane = |place| Lane { axis: at(axes, place), is_reversed: at(directions, place) == 1 };
+    let lane = |place| ScanLane { axis: at(axes, place), is_reversed: at(directions, place) == 1 };
     Ok((0..count).map(lane).collect())
 }

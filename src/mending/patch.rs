@@ -25,7 +25,7 @@ const OF_FUNCTION: Fields = Fields { node: 7, value_info: 12, output: 5 };
 
 /// What has become of a model in its graph.
 pub(super) fn patch(graph: &Graph, functions: &Functions, proto: &ModelProto) -> Edits {
-    let mut patch = Patch { graph, edits: Edits::default() };
+    let mut patch = PatchBuilder { graph, edits: Edits::default() };
     if let Some(main) = &proto.graph {
         patch.body(graph.main(), main, &[(7, ONLY)], OF_GRAPH);
     }
@@ -37,12 +37,12 @@ pub(super) fn patch(graph: &Graph, functions: &Functions, proto: &ModelProto) ->
     patch.edits
 }
 
-struct Patch<'g> {
+struct PatchBuilder<'g> {
     graph: &'g Graph,
     edits: Edits,
 }
 
-impl Patch<'_> {
+impl PatchBuilder<'_> {
     fn body(&mut self, body: BodyId, message: &GraphProto, way: &[FieldPlace], fields: Fields) {
         let mut kept = HashMap::new();
         let mut added = vec![];

@@ -21,7 +21,7 @@ pub(super) enum Want {
 
 /// What is wanted of the values that a body and those in it use.
 pub(super) fn wants(known: &KnownTypes, body: BodyId) -> HashMap<ValueId, Want> {
-    let mut users = Users { known, body, wants: HashMap::new() };
+    let mut users = UserWants { known, body, wants: HashMap::new() };
     for id in known.graph.all_nodes(body).into_iter().rev() {
         let node = known.graph.node(id);
         if let Some(schema) = schema_of(node) {
@@ -56,13 +56,13 @@ pub(super) fn given_type(graph: &Graph, value: ValueId) -> Option<ElementType> {
 }
 
 /// The users of values, and what is known before they have been asked.
-struct Users<'k, 'g> {
+struct UserWants<'k, 'g> {
     known: &'k KnownTypes<'g>,
     body: BodyId,
     wants: HashMap<ValueId, Want>,
 }
 
-impl Users<'_, '_> {
+impl UserWants<'_, '_> {
     /// What a node wants its inputs to be: their only type, or that of the other values of the same type variable.
     fn wanted_by(&self, node: &Node, schema: &'static Schema) -> Vec<(ValueId, ElementType)> {
         let mut wanted = vec![];

@@ -25,7 +25,7 @@ pub(crate) fn read(path: &Path) -> Option<Vec<u8>> {
     }
     let file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
-    let mut copy = Copy { source: FieldReader { reader: BufReader::new(file), at: 0 }, name };
+    let mut copy = FileCopy { source: FieldReader { reader: BufReader::new(file), at: 0 }, name };
     copy.message(length, &mut |copy, number, length| match number {
         GRAPH => copy.message(length, &mut |copy, number, length| match number {
             INITIALIZER => copy.tensor(length),
@@ -41,15 +41,15 @@ const INITIALIZER: u64 = 5;
 const RAW_DATA: u64 = 9;
 const EXTERNAL_DATA: u64 = 13;
 
-struct Copy<'a> {
+struct FileCopy<'a> {
     source: FieldReader<BufReader<File>>,
     name: &'a str,
 }
 
 /// What becomes of a field of a number and a length.
-type FieldRewrite<'f> = dyn FnMut(&mut Copy, u64, u64) -> Option<Vec<u8>> + 'f;
+type FieldRewrite<'f> = dyn FnMut(&mut FileCopy, u64, u64) -> Option<Vec<u8>> + 'f;
 
-impl Copy<'_> {
+impl FileCopy<'_> {
     /// A message of so many bytes, whose fields with a length are what `field` makes of them.
     fn message(&mut self, length: u64, field: &mut FieldRewrite) -> Option<Vec<u8>> {
         let (end, mut made) = (self.source.at.checked_add(length)?, vec![]);

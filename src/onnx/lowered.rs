@@ -103,7 +103,7 @@ impl OperatorForm {
 impl Lowered {
     /// Writes into a node's message what its builder is to know.
     pub(crate) fn write(&self, node: &mut NodeProto) {
-        let mut ints = Numbers::default();
+        let mut ints = IntEncoder::default();
         match &self.form {
             OperatorForm::Own => {}
             OperatorForm::Cast(cast) => {
@@ -165,7 +165,7 @@ impl Lowered {
         }
     }
 
-    fn encode(&self, out: &mut Numbers) {
+    fn encode(&self, out: &mut IntEncoder) {
         out.optional(self.probe.map(|probe| probe as i64));
         out.optional(self.opset);
         match &self.form {
@@ -217,9 +217,9 @@ fn own(node: &mut NodeProto) {
 
 /// Numbers in a row.
 #[derive(Default)]
-struct Numbers(Vec<i64>);
+struct IntEncoder(Vec<i64>);
 
-impl Numbers {
+impl IntEncoder {
     fn number(&mut self, number: i64) {
         self.0.push(number);
     }

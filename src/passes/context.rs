@@ -24,7 +24,7 @@ use crate::passes::facts::meaning::Meaning;
 use crate::tensor::proto;
 
 /// What to lower a model by.
-pub(crate) struct Options<'a> {
+pub(crate) struct PassOptions<'a> {
     /// Where external data is looked for.
     pub(crate) folder: Option<&'a Path>,
     /// How external data is read.
@@ -44,8 +44,8 @@ pub(crate) struct Options<'a> {
 }
 
 /// What the passes share.
-pub(crate) struct Context<'a> {
-    pub(crate) options: &'a Options<'a>,
+pub(crate) struct PassContext<'a> {
+    pub(crate) options: &'a PassOptions<'a>,
     /// The limits, grown with the data that the model really has.
     pub(crate) limits: Limits,
     pub(crate) diagnostics: Diagnostics,
@@ -75,9 +75,13 @@ pub(crate) struct Context<'a> {
     pub(crate) sizes: Vec<(String, i64)>,
 }
 
-impl<'a> Context<'a> {
-    pub(super) fn new(options: &'a Options<'a>, limits: Limits, diagnostics: Diagnostics) -> Self {
-        Context {
+impl<'a> PassContext<'a> {
+    pub(super) fn new(
+        options: &'a PassOptions<'a>,
+        limits: Limits,
+        diagnostics: Diagnostics,
+    ) -> Self {
+        PassContext {
             options,
             limits,
             diagnostics,

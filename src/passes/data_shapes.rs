@@ -9,7 +9,7 @@ use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, Origin, Use, ValueI
 use tract_onnx::pb::{TensorProto, ValueInfoProto};
 use tract_onnx::prelude::TractResult;
 
-use super::context::Context;
+use super::context::PassContext;
 use super::legalise::forget_intricate_dimensions;
 use super::symbols::forward;
 use super::symbols::plan::SymbolPlan;
@@ -19,7 +19,7 @@ use crate::onnx::lowered::{DOMAIN, OperatorForm};
 use crate::onnx::operators::behaviour::{Behaviour, Sizes};
 
 /// Rewrites what makes or measures shapes that are data.
-pub(super) fn rewrite(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(super) fn rewrite(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let mut plan = forward::plan(graph, context)?;
     if expand_constants(graph, &plan) {
         plan = forward::plan(graph, context)?;
@@ -44,7 +44,7 @@ pub(super) fn rewrite(graph: &mut Graph, context: &mut Context) -> TractResult<(
 }
 
 /// The main graph's values of which a shape is declared, if one may be needed: an input leaves sizes open, or an `Expand` may.
-pub(super) fn declared(graph: &Graph, context: &Context) -> Vec<ValueInfoProto> {
+pub(super) fn declared(graph: &Graph, context: &PassContext) -> Vec<ValueInfoProto> {
     let main = graph.body(graph.main());
     let is_open = |value: &ValueId| is_open(graph.value(*value).declared.as_ref());
     let nodes = graph.nodes_of(graph.main());

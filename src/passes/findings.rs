@@ -7,7 +7,7 @@ use tract_onnx::prelude::TractResult;
 
 use super::casts::finding::FindingKind;
 use super::casts::node::{CastKind, CastNode};
-use super::context::Context;
+use super::context::PassContext;
 use crate::cast::algebra::TypePair;
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::reach::{holds_every_integral_part, holds_every_value};
@@ -16,7 +16,7 @@ use crate::passes::facts::meaning::Meaning;
 use crate::passes::facts::value_type::declared;
 
 /// Looks at the casts of a model, while its types are those of the file. It changes nothing.
-pub(super) fn find(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(super) fn find(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let casts = context.casts.iter().filter(|(_, cast)| cast.kind == CastKind::Cast);
     let by_node: HashMap<NodeId, &CastNode> = casts.clone().map(|(id, cast)| (*id, cast)).collect();
     let mut found = vec![];

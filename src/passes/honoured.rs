@@ -5,12 +5,12 @@ use onnx_cast_graph::{Graph, NodeView, ValueId, tensor_type};
 use tract_onnx::pb::type_proto::Tensor;
 use tract_onnx::prelude::TractResult;
 
-use super::context::Context;
+use super::context::PassContext;
 use crate::cast::element_type::ElementType;
 use crate::onnx::operators::honoured::{self, DeclaredValue};
 
 /// Checks the nodes of all bodies. Its error is that of the first node that is refused.
-pub(super) fn check(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(super) fn check(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     for id in graph.all_nodes(graph.main()) {
         // Exporters name the statistics that a batch leaves, whether they are used or not.
         if graph.node(id).is("BatchNormalization") {

@@ -2,9 +2,9 @@
 //!
 //! A pass is a function, and related ones share a file or folder, whose header says what it makes of what and whose tests show that
 //! on small models (`testing`); a new one is that and a row of the list. What builders are to know of a node is a
-//! [`OperatorForm`](crate::onnx::lowered::OperatorForm). All share a [`Context`] of options, limits,
-//! what analyses have found out, and diagnostics. In tests and debug builds the graph is verified
-//! after each pass. `ONNX_CAST_TRACE=1` in the environment has each pass say what it has changed,
+//! [`OperatorForm`](crate::onnx::lowered::OperatorForm). All share a [`PassContext`] of options,
+//! limits, what analyses have found out, and diagnostics. In tests and debug builds the graph is
+//! verified after each pass. `ONNX_CAST_TRACE=1` in the environment has each pass say what it has changed,
 //! `ONNX_CAST_TRACE=2` every edit.
 //!
 //! [`load`] runs the list and stops at the first thing that is wrong; [`survey`] is the same list with diagnostics collected.
@@ -34,7 +34,7 @@ use onnx_cast_graph::{At, Graph, Problem as Misnamed};
 use tract_onnx::pb::{ModelProto, ValueInfoProto};
 use tract_onnx::prelude::TractResult;
 
-pub(crate) use context::{Context, Options};
+pub(crate) use context::{PassContext, PassOptions};
 use diagnostics::{Diagnostics, Survey};
 
 use crate::cast::element_type::ElementType;
@@ -43,7 +43,7 @@ use crate::onnx::limits::Limits;
 use crate::onnx::sparse;
 
 /// An edit or an analysis of the whole graph.
-type Pass = fn(&mut Graph, &mut Context) -> TractResult<()>;
+type Pass = fn(&mut Graph, &mut PassContext) -> TractResult<()>;
 
 /// The passes in their order, each with the reason for its place.
 const PASSES: &[(&str, Pass)] = &[
@@ -103,7 +103,7 @@ pub(crate) struct LoweredModel {
 }
 
 /// Lowers a model, or stops at the first thing that is wrong with it.
-pub(crate) fn load(proto: ModelProto, options: &Options) -> TractResult<LoweredModel> {
+pub(crate) fn load(proto: ModelProto, options: &PassOptions) -> TractResult<LoweredModel> {
     let (mut graph, mut context) = import_sound(proto, options)?;
     let limits = context.limits;
     let output_names: Vec<String> = main_outputs(&graph);
@@ -128,7 +128,7 @@ pub(crate) fn load(proto: ModelProto, options: &Options) -> TractResult<LoweredM
 }
 
 /// A sound model's graph, with functions in the place of their calls and nothing else changed.
-pub(crate) fn inlined(proto: ModelProto, options: &Options) -> TractResult<Graph> {
+pub(crate) fn inlined(proto: ModelProto, options: &PassOptions) -> TractResult<Graph> {
     let (mut graph, mut context) = import_sound(proto, options)?;
     inline::inline(&mut graph, &mut context)?;
     Ok(graph)
@@ -137,23 +137,23 @@ pub(crate) fn inlined(proto: ModelProto, options: &Options) -> TractResult<Graph
 /// Imports a model that has to be sound, or stops at the first name that is not.
 fn import_sound<'a>(
     mut proto: ModelProto,
-    options: &'a Options,
-) -> TractResult<(Graph, Context<'a>)> {
+    options: &'a PassOptions,
+) -> TractResult<(Graph, PassContext<'a>)> {
     let limits = options.limits.check(&proto, options.folder)?;
     sparse::densify(&mut proto, &limits)?;
     let (graph, misnamed) = import(proto)?;
     match misnamed.into_iter().next() {
         Some(first) => Err(error_of(first))?,
-        None => Ok((graph, Context::new(options, limits, Diagnostics::Stop))),
+        None => Ok((graph, PassContext::new(options, limits, Diagnostics::Stop))),
     }
 }
 
 /// What can be told of a model that need not be sound, and everything that is wrong with it.
-pub(crate) fn survey(mut proto: ModelProto, options: &Options) -> TractResult<Survey> {
+pub(crate) fn survey(mut proto: ModelProto, options: &PassOptions) -> TractResult<Survey> {
     let limits = options.limits.check(&proto, options.folder)?;
     sparse::densify(&mut proto, &limits)?;
     let (mut graph, misnamed) = import(proto)?;
-    let mut context = Context::new(options, limits, Diagnostics::Collect(vec![]));
+    let mut context = PassContext::new(options, limits, Diagnostics::Collect(vec![]));
     for problem in misnamed {
         context.take(Err::<(), _>(error_of(problem).into()), false)?;
     }
@@ -188,7 +188,7 @@ fn main_outputs(graph: &Graph) -> Vec<String> {
 }
 
 /// Runs the passes. One that fails where diagnostics are collected leaves the graph as far as it has come.
-fn run(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+fn run(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let trace = env::var("ONNX_CAST_TRACE").unwrap_or_default();
     if trace == "2" {
         graph.trace_lines();

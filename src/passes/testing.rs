@@ -17,7 +17,7 @@ use tract_onnx::pb::{
 };
 use tract_onnx::prelude::TractResult;
 
-use super::context::{Context, Options};
+use super::context::{PassContext, PassOptions};
 use super::diagnostics::Diagnostics;
 use super::half_in_float::{HalfArithmetic, Widening};
 use super::{Pass, import};
@@ -30,7 +30,7 @@ use crate::onnx::operators::registered::Registered;
 /// Its error is that of the first pass that refuses the model.
 pub(super) fn after(model: &str, passes: &[Pass]) -> TractResult<String> {
     let onnx = tract_onnx::onnx();
-    let options = Options {
+    let options = PassOptions {
         folder: None,
         resolver: onnx.provider.as_ref(),
         registered: Registered { operators: &onnx.op_register, is_known: |_, _| true },
@@ -42,7 +42,7 @@ pub(super) fn after(model: &str, passes: &[Pass]) -> TractResult<String> {
     };
     let (mut graph, problems) = import(read(model))?;
     assert_eq!(problems, []);
-    let mut context = Context::new(&options, options.limits, Diagnostics::Stop);
+    let mut context = PassContext::new(&options, options.limits, Diagnostics::Stop);
     for pass in passes {
         pass(&mut graph, &mut context)?;
         graph.verify().expect("a graph");
@@ -62,7 +62,7 @@ pub(crate) fn lines(text: &str) -> String {
     lines.join("\n")
 }
 
-fn written(graph: &Graph, context: &Context, id: NodeId) -> String {
+fn written(graph: &Graph, context: &PassContext, id: NodeId) -> String {
     let node = graph.node(id);
     let names = |values: &[Option<_>]| {
         let name = |value: &Option<_>| match value {

@@ -5,7 +5,7 @@
 use onnx_cast_graph::{Graph, NewNode, NodeId, NodeView, Place, Use, ValueId, attribute, int};
 use tract_onnx::prelude::TractResult;
 
-use super::context::Context;
+use super::context::PassContext;
 use crate::cast::element_type::ElementType;
 use crate::onnx::lowered::{OperatorForm, TIED};
 use crate::passes::facts::fact::{Fact, FactOrigin};
@@ -14,7 +14,7 @@ use crate::passes::facts::fact::{Fact, FactOrigin};
 const FROM: i64 = 1 << 20;
 
 /// Ties the weights of the main graph.
-pub(super) fn tie(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(super) fn tie(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     for value in graph.body(graph.main()).constants().to_vec() {
         let Some(users) = users(graph, value) else { continue };
         let first = graph.nodes_of(graph.main()).into_iter().find(|node| users.contains(node));

@@ -13,7 +13,7 @@ use tract_onnx::pb::type_proto;
 use tract_onnx::prelude::TractResult;
 use tract_onnx::tract_core::broadcast::multi_broadcast;
 
-use super::context::Context;
+use super::context::PassContext;
 use crate::onnx::node::from_front;
 
 /// What leaves the sizes of its first input alone, whatever else it has.
@@ -58,7 +58,7 @@ struct Settled {
 }
 
 /// Declares the sizes that inputs can have only one of.
-pub(super) fn declare(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(super) fn declare(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     context.sizes = declare_sizes(graph);
     Ok(())
 }

@@ -26,7 +26,7 @@ use crate::ops::host::register::{register, register_private};
 use crate::ops::quantize::small_weights::SmallWeights;
 use crate::passes::diagnostics::Survey;
 use crate::passes::half_in_float::{HalfArithmetic, Widening};
-use crate::passes::{self, Options};
+use crate::passes::{self, PassOptions};
 use crate::plug::guard::told_of;
 use crate::plug::loaded::Loaded;
 use crate::plug::model_types::{record_sizes, record_types};
@@ -242,8 +242,8 @@ impl CastOnnx {
         self.onnx.op_register.0.keys().map(String::as_str)
     }
 
-    fn options<'a>(&'a self, folder: Option<&'a Path>) -> Options<'a> {
-        Options {
+    fn options<'a>(&'a self, folder: Option<&'a Path>) -> PassOptions<'a> {
+        PassOptions {
             folder,
             resolver: self.onnx.provider.as_ref(),
             registered: Registered { operators: &self.onnx.op_register, is_known: is_known_build },

@@ -31,14 +31,14 @@ use crate::ops::fixes::control::tree_ensemble::TwoClasses;
 use crate::ops::fixes::extremes::KeepNan;
 use crate::ops::fixes::functions::ElementFunction;
 use crate::ops::fixes::places::gathered::Within;
-use crate::ops::fixes::places::grid_sample::Sample;
+use crate::ops::fixes::places::grid_sample::GridSampler;
 use crate::ops::fixes::places::indices::Indices;
 use crate::ops::fixes::places::one_hot::OneHot;
-use crate::ops::fixes::places::pad::around::Around;
+use crate::ops::fixes::places::pad::around::BorderPad;
 use crate::ops::fixes::places::range::IntegerRange;
 use crate::ops::fixes::places::slice::SliceByData;
 use crate::ops::fixes::places::squeeze::OtherThanOne;
-use crate::ops::fixes::places::suppression::Limit;
+use crate::ops::fixes::places::suppression::BoxLimit;
 use crate::ops::fixes::places::top::Top;
 use crate::ops::fixes::products::of_sizes::OfSizes;
 use crate::ops::fixes::products::requantize::Requantize;
@@ -47,7 +47,7 @@ use crate::ops::fixes::rows::Rows;
 use crate::ops::fixes::windows::max_pool::Greatest;
 use crate::ops::fixes::windows::resize::Resize;
 use crate::ops::host::checked::constants::Held;
-use crate::ops::host::checked::sizes::ops::{Bound, Named};
+use crate::ops::host::checked::sizes::ops::{BoundSymbols, Named};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 use crate::ops::quantize::dynamic::DynamicQuantize;
@@ -57,7 +57,7 @@ use crate::ops::weights::tied::Tied;
 use crate::ops::weights::unpack::Unpack;
 
 /// Is shown each of the operators.
-trait Visitor {
+trait OperatorVisitor {
     /// An operator with parameters.
     fn visit<T: Save>(&mut self);
 
@@ -66,7 +66,7 @@ trait Visitor {
 }
 
 /// Shows all of the operators.
-fn visit_all(visitor: &mut impl Visitor) {
+fn visit_all(visitor: &mut impl OperatorVisitor) {
     let node = || Label::from("of an NNEF file");
     visitor.visit_binary("tract_onnx_cast_mul", IntegerMul);
     visitor.visit_binary("tract_onnx_cast_div", IntegerDiv { node: node() });
@@ -87,10 +87,10 @@ fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit_binary("tract_onnx_cast_exact_xor", Unsimplified(Xor));
     visitor.visit::<Activate>();
     visitor.visit::<CorrectedSum>();
-    visitor.visit::<Around>();
+    visitor.visit::<BorderPad>();
     visitor.visit::<Apart>();
     visitor.visit::<Attend>();
-    visitor.visit::<Bound>();
+    visitor.visit::<BoundSymbols>();
     visitor.visit::<Diagonal>();
     visitor.visit::<DynamicQuantize>();
     visitor.visit::<Extremum>();
@@ -116,9 +116,9 @@ fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<Requantize>();
     visitor.visit::<Rows>();
     visitor.visit::<Resize>();
-    visitor.visit::<Sample>();
+    visitor.visit::<GridSampler>();
     visitor.visit::<SliceByData>();
-    visitor.visit::<Limit>();
+    visitor.visit::<BoxLimit>();
     visitor.visit::<Tied>();
     visitor.visit::<Top>();
     visitor.visit::<TwoClasses>();
@@ -130,7 +130,7 @@ pub(super) fn register(registry: &mut Registry) {
     visit_all(registry);
 }
 
-impl Visitor for Registry {
+impl OperatorVisitor for Registry {
     fn visit<T: Save>(&mut self) {
         register_one::<T>(self);
     }
@@ -153,7 +153,7 @@ struct OperatorSearch<'a> {
     found: bool,
 }
 
-impl Visitor for OperatorSearch<'_> {
+impl OperatorVisitor for OperatorSearch<'_> {
     fn visit<T: Save>(&mut self) {
         self.found |= self.op.is::<T>();
     }

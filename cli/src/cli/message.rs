@@ -11,7 +11,7 @@ use tract_onnx_cast::Error;
 /// What an error is about. Programs tell by it a call that is wrong from a model that is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ErrorKind {
+pub(crate) enum ProblemKind {
     /// The call: an option, a path to write to, a file of limits.
     Call,
     /// A model, or tensors that were saved in its place.
@@ -25,13 +25,13 @@ pub(crate) enum ErrorKind {
 /// An error of which it is known what it is about; its message is one line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ReportedProblem {
-    pub(super) kind: ErrorKind,
+    pub(super) kind: ProblemKind,
     pub(super) message: String,
 }
 
 impl ReportedProblem {
     /// The error in one line, about what it says, or else about that.
-    pub(super) fn of(error: &anyhow::Error, otherwise: ErrorKind) -> ReportedProblem {
+    pub(super) fn of(error: &anyhow::Error, otherwise: ProblemKind) -> ReportedProblem {
         ReportedProblem { kind: kind_of(error).unwrap_or(otherwise), message: one_line(error) }
     }
 }
@@ -45,14 +45,14 @@ impl Display for ReportedProblem {
 impl std::error::Error for ReportedProblem {}
 
 /// What an error is about, where it says so.
-pub(super) fn kind_of(error: &anyhow::Error) -> Option<ErrorKind> {
+pub(super) fn kind_of(error: &anyhow::Error) -> Option<ProblemKind> {
     let attached = error.downcast_ref::<ReportedProblem>();
     let mut links = error.chain().filter_map(|link| link.downcast_ref::<ReportedProblem>());
     attached.or_else(|| links.next()).map(|problem| problem.kind)
 }
 
 /// The result, its error reduced to one line that is about this, unless it says something else.
-pub(super) fn about<T>(kind: ErrorKind, result: anyhow::Result<T>) -> anyhow::Result<T> {
+pub(super) fn about<T>(kind: ProblemKind, result: anyhow::Result<T>) -> anyhow::Result<T> {
     result.map_err(|error| ReportedProblem::of(&error, kind).into())
 }
 

@@ -22,9 +22,9 @@
 //! `AuditRequest` of `Audit`, and has a `Supervisor` ask it. The supervisor starts this program
 //! once more, as a worker, and writes the request to its standard input. The worker finds its name
 //! in the list of `verb`, does the work, and writes the `Answer` that belongs to this type of
-//! request, here `Audited`. What comes back is an `Outcome`: the answer, or why there is none, be
-//! it an error, a panic or the worker's death. The verb has `report` show it, and says how it went:
-//! the `Status` becomes the exit status.
+//! request, here `Audited`. What comes back is a `RequestOutcome`: the answer, or why there is
+//! none, be it an error, a panic or the worker's death. The verb has `report` show it, and says how
+//! it went: the `Status` becomes the exit status.
 
 mod args;
 mod caller;
@@ -48,7 +48,7 @@ use clap::{CommandFactory, Parser};
 
 use args::resources::Resources;
 use found::status::Status;
-use message::{ErrorKind, ReportedProblem};
+use message::{ProblemKind, ReportedProblem};
 use process::{signals, worker};
 use report::json;
 use report::terminal::{self, Output};
@@ -100,7 +100,7 @@ pub(crate) fn main() -> ExitCode {
     };
     let status = status.and_then(|status| output.flush().map(|()| status));
     let status = status.unwrap_or_else(|error| {
-        let problem = ReportedProblem::of(&error, ErrorKind::Call);
+        let problem = ReportedProblem::of(&error, ProblemKind::Call);
         if args::report::asks_for_json(&words) && !output.is_used() {
             // If this cannot be written either, the line below says what there is to say.
             let _ = json::of_problem(&problem)

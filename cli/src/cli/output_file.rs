@@ -9,7 +9,7 @@ use anyhow::Context;
 use tempfile::Builder;
 use walkdir::{DirEntry, WalkDir};
 
-use super::message::{ErrorKind, about};
+use super::message::{ProblemKind, about};
 
 /// Writes a file beside its place and puts it there when it is complete: an interruption or a full disk leaves what was there before. A
 /// link at the place is replaced, not followed.
@@ -134,9 +134,9 @@ fn written<T>(path: &Path, result: io::Result<T>) -> anyhow::Result<T> {
     {
         let missing =
             Err(anyhow::anyhow!("{}: there is no folder {}", path.display(), folder.display()));
-        return about(ErrorKind::Call, missing);
+        return about(ProblemKind::Call, missing);
     }
-    about(ErrorKind::Call, result.with_context(|| path.display().to_string()))
+    about(ProblemKind::Call, result.with_context(|| path.display().to_string()))
 }
 
 /// Puts a draft in its place, and what is there in the draft's, if it is a folder.

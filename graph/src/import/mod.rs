@@ -10,7 +10,7 @@ use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use crate::Graph;
 use crate::arena::{Arena, BodyId, NodeId, ValueId};
 use crate::body::Body;
-use crate::names::{At, Names, Problem};
+use crate::names::{At, NamePool, Problem};
 use crate::new_node::Place;
 use crate::node::{HeldBody, Node, NodeView, default_opset};
 use crate::order::sorted;
@@ -38,7 +38,7 @@ impl Graph {
             values: Arena::default(),
             bodies,
             main,
-            names: Names::default(),
+            names: NamePool::default(),
             model,
             functions,
             opset,

@@ -6,7 +6,7 @@ use tract_onnx::prelude::{TValue, TVec, Tensor, TractResult};
 
 use super::counts::CastStats;
 use super::pool;
-use super::watched::Watched;
+use super::watched::WatchedOp;
 use crate::cast::element_type::ElementType;
 
 /// Tensors of so many elements are counted while the model runs on: fewer are counted before a thread has woken up, and
@@ -16,9 +16,9 @@ const COUNTED_LATER: std::ops::Range<usize> = 1 << 14..1 << 22;
 /// What was counted for each cast of a model.
 #[derive(Debug)]
 pub(super) struct Records {
-    all: Vec<Mutex<Record>>,
+    all: Vec<Mutex<CastRecord>>,
     /// What was counted before the model ran.
-    known: Mutex<Vec<Record>>,
+    known: Mutex<Vec<CastRecord>>,
     /// How many tensors are still to be counted.
     pending: Mutex<usize>,
     is_done: Condvar,
@@ -26,7 +26,7 @@ pub(super) struct Records {
 
 /// What was counted for one cast.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Record {
+pub(super) struct CastRecord {
     pub(super) types: Option<(ElementType, ElementType)>,
     pub(super) stats: CastStats,
     /// How often the cast ran.
@@ -35,9 +35,9 @@ pub(super) struct Record {
     pub(super) is_closed: bool,
 }
 
-impl Record {
+impl CastRecord {
     /// Adds what was counted elsewhere of the same cast.
-    pub(super) fn merge(&mut self, other: &Record) {
+    pub(super) fn merge(&mut self, other: &CastRecord) {
         if !self.is_closed && other.runs > 0 {
             self.types = other.types;
             self.stats.merge(&other.stats);
@@ -57,7 +57,11 @@ impl Records {
     }
 
     /// Does something to a record, which is sound whatever another thread was doing to it when it panicked.
-    pub(super) fn with<R>(&self, place: usize, act: impl FnOnce(&mut Record) -> R) -> Option<R> {
+    pub(super) fn with<R>(
+        &self,
+        place: usize,
+        act: impl FnOnce(&mut CastRecord) -> R,
+    ) -> Option<R> {
         let record = self.all.get(place)?;
         Some(act(&mut record.lock().unwrap_or_else(PoisonError::into_inner)))
     }
@@ -82,7 +86,7 @@ impl Records {
     pub(super) fn add(
         &self,
         place: usize,
-        watched: &Watched,
+        watched: &WatchedOp,
         inputs: &[TValue],
         y: &Tensor,
     ) -> TractResult<()> {
@@ -94,7 +98,7 @@ impl Records {
     pub(super) fn add_later(
         self: &Arc<Records>,
         place: usize,
-        watched: &Watched,
+        watched: &WatchedOp,
         inputs: TVec<TValue>,
         y: TValue,
     ) -> TractResult<()> {
@@ -119,7 +123,7 @@ impl Records {
     fn add_by(
         &self,
         place: usize,
-        watched: &Watched,
+        watched: &WatchedOp,
         inputs: &[TValue],
         y: &Tensor,
         threads: usize,

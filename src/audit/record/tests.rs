@@ -15,7 +15,7 @@ fn what_is_counted_later_is_counted_once() {
     let y = conversion.run(&x).expect("a cast").into_tvalue();
     let once = measure_conversion(&conversion, &x, &y, 1).expect("carriers");
     assert!(once.count(Outcome::Overflowed) > 0 && once.count(Outcome::Rounded) > 0);
-    let watched = Watched::Cast(conversion);
+    let watched = WatchedOp::Cast(conversion);
     const RUNS: u64 = 40;
     let asks: [fn(&Audit); 2] = [|audit| audit.end_set(), |audit| drop(audit.rows())];
     for ask in asks {

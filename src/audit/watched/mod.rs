@@ -20,7 +20,7 @@ use crate::tensor::quantization::Quantization;
 
 /// What makes the output that a probe sees.
 #[derive(Debug, Clone)]
-pub(super) enum Watched {
+pub(super) enum WatchedOp {
     /// A cast of its first input.
     Cast(Conversion),
     /// A quantiser of its first input by a scale and perhaps a zero point.
@@ -115,20 +115,20 @@ fn view(tensor: &Tensor) -> TractResult<&[f32]> {
     tensor.try_as_plain_ram()?.as_slice()
 }
 
-impl Watched {
+impl WatchedOp {
     /// The types of the first input and the output.
     pub(super) fn types(&self) -> (ElementType, ElementType) {
         match self {
-            Watched::Cast(conversion) => (conversion.source(), conversion.target()),
-            Watched::Quantizer(quantizer) => (quantizer.op.x, quantizer.op.y),
+            WatchedOp::Cast(conversion) => (conversion.source(), conversion.target()),
+            WatchedOp::Quantizer(quantizer) => (quantizer.op.x, quantizer.op.y),
         }
     }
 
     /// How many inputs there are to see.
     pub(super) fn inputs(&self) -> usize {
         match self {
-            Watched::Cast(_) => 1,
-            Watched::Quantizer(_) => 3,
+            WatchedOp::Cast(_) => 1,
+            WatchedOp::Quantizer(_) => 3,
         }
     }
 
@@ -136,8 +136,8 @@ impl Watched {
     pub(super) fn run(&self, inputs: &[TValue]) -> TractResult<Tensor> {
         let x = inputs.first().context("a cast has an input")?;
         match self {
-            Watched::Cast(conversion) => Ok(conversion.run(x)?),
-            Watched::Quantizer(quantizer) => {
+            WatchedOp::Cast(conversion) => Ok(conversion.run(x)?),
+            WatchedOp::Quantizer(quantizer) => {
                 let WatchedQuantizer { axis, block_size, quantize, .. } = &**quantizer;
                 let scale = inputs.get(1).context("a quantiser has a scale")?;
                 let zero_point = inputs.get(2).map(|value| &**value);
@@ -154,11 +154,11 @@ impl Watched {
         threads: usize,
     ) -> TractResult<CastStats> {
         match self {
-            Watched::Cast(conversion) => {
+            WatchedOp::Cast(conversion) => {
                 let x = inputs.first().context("a cast has an input")?;
                 measure_conversion(conversion, x, y, threads)
             }
-            Watched::Quantizer(quantizer) => quantizer.measure(inputs, y, threads),
+            WatchedOp::Quantizer(quantizer) => quantizer.measure(inputs, y, threads),
         }
     }
 }

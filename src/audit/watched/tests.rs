@@ -52,7 +52,7 @@ fn a_quantizer_is_counted_by_what_comes_back() {
             let op = Quantize { x: from, scale: from, y: to, precision, saturate };
             let quantize = Quantization::new(Quantizer::Quantize(op)).expect("defined");
             let watched = WatchedQuantizer::new(&quantize, 0, 0).expect("a QuantizeLinear");
-            let watched = Watched::Quantizer(Arc::new(watched));
+            let watched = WatchedOp::Quantizer(Arc::new(watched));
             let scale = carriers(from, &[0.5]).into_shape(&[]).expect("one element");
             let inputs = tvec!(carriers(from, held).into_tvalue(), scale.into_tvalue());
             let y = watched.run(&inputs).expect("y");
@@ -92,7 +92,7 @@ fn each_element_has_its_own_scale_and_zero_point() {
         [(rows, 0, 0, 4, 2), (blocks, 1, 2, 2, 4)]
     {
         let watched = WatchedQuantizer::new(&quantize, axis, block_size);
-        let watched = Watched::Quantizer(Arc::new(watched.expect("a QuantizeLinear")));
+        let watched = WatchedOp::Quantizer(Arc::new(watched.expect("a QuantizeLinear")));
         let x = x.expect("six").into_tvalue();
         let inputs = tvec!(x, scale.into_tvalue(), zero_point.into_tvalue());
         let y = watched.run(&inputs).expect("y");
@@ -102,7 +102,7 @@ fn each_element_has_its_own_scale_and_zero_point() {
     }
     let nan = tvec!(tensor1(&[f32::NAN]).into_tvalue(), tensor0(1.0f32).into_tvalue());
     let watched = WatchedQuantizer::new(&quantize, 0, 0).expect("a QuantizeLinear");
-    let watched = Watched::Quantizer(Arc::new(watched));
+    let watched = WatchedOp::Quantizer(Arc::new(watched));
     let y = watched.run(&nan).expect("y");
     let stats = watched.measure(&nan, &y, 1).expect("carriers");
     assert_eq!(stats.count(Outcome::NanLost), 1);

@@ -21,17 +21,23 @@ use super::places::places;
     all(target_arch = "aarch64", target_endian = "little"),
     all(target_arch = "wasm32", target_feature = "simd128")
 ))]
-use super::rows::sixteen as machine;
+use super::rows::sixteen::RowTables as VectorTables;
 #[cfg(target_arch = "x86_64")]
-use super::x86::lookup as machine;
+use super::x86::lookup::PlaneTables as VectorTables;
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 use crate::cast::scalar;
+#[cfg(not(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_endian = "little"),
+    all(target_arch = "wasm32", target_feature = "simd128")
+)))]
+use none::NoTables as VectorTables;
 
 /// The kernel of a table of targets, indexed by the source's carrier byte.
 pub(super) struct Lookup<D> {
     table: Box<[D; 256]>,
-    vectors: machine::Tables,
+    vectors: VectorTables,
 }
 
 /// A kernel that looks up what `scalar::convert` says of each of the source's codes.
@@ -65,7 +71,7 @@ pub(crate) fn bytes(table: &[u8; 256]) -> Arc<dyn Kernel> {
 impl<D: Pod> Lookup<D> {
     pub(super) fn new(table: Box<[D; 256]>) -> Lookup<D> {
         let targets: &[u8] = bytemuck::cast_slice(&table[..]);
-        Lookup { vectors: machine::Tables::new(targets, size_of::<D>()), table }
+        Lookup { vectors: VectorTables::new(targets, size_of::<D>()), table }
     }
 
     fn one_by_one(&self, src: &[u8], dst: &mut [MaybeUninit<u8>]) {
@@ -90,16 +96,16 @@ unsafe impl<D: Pod + Send + Sync> Kernel for Lookup<D> {
     all(target_arch = "aarch64", target_endian = "little"),
     all(target_arch = "wasm32", target_feature = "simd128")
 )))]
-mod machine {
+mod none {
     //! For CPUs without vector instructions that look up.
 
     use super::{Level, MaybeUninit};
 
-    pub(super) struct Tables;
+    pub(super) struct NoTables;
 
-    impl Tables {
-        pub(super) fn new(_: &[u8], _: usize) -> Tables {
-            Tables
+    impl NoTables {
+        pub(super) fn new(_: &[u8], _: usize) -> NoTables {
+            NoTables
         }
 
         /// Looks up no code.

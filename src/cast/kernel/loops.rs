@@ -78,10 +78,10 @@ unsafe impl<S: Pod, D: Pod, F: Fn(S) -> D> Body for Map<S, D, F> {
 }
 
 /// The same bits.
-pub(super) struct Copy;
+pub(super) struct CopyBody;
 
 // SAFETY: all that is read is written. A BOOL is 0 or 1 as tensors hold it.
-unsafe impl Body for Copy {
+unsafe impl Body for CopyBody {
     #[inline(always)]
     fn run(&self, src: &[u8], dst: &mut [MaybeUninit<u8>]) {
         places::copy(src, dst);

@@ -8,7 +8,7 @@ use half::bf16;
 use super::compose::ViaFloat;
 use super::half::{FromHalf, ToHalf};
 use super::lookup::tabulate;
-use super::loops::{Copy, Kernel, map};
+use super::loops::{CopyBody, Kernel, map};
 use super::read::{BoolByte, SourceElement};
 use super::round::{Narrow, Scale, upper_half};
 use super::round_to_odd::ToOdd;
@@ -20,7 +20,7 @@ use crate::cast::scalar;
 /// The kernel for a pair of numeric types.
 pub(crate) fn select(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
     if from == to && !scalar::changes_values(to, rules) {
-        return Arc::new(Copy);
+        return Arc::new(CopyBody);
     }
     // So few codes that the truth itself, tabulated, is the kernel; the exception is the native bytes that other native
     // types are computed from faster than looked up.

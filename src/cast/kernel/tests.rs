@@ -70,19 +70,19 @@ fn codes(ty: ElementType) -> Vec<u64> {
 }
 
 /// A buffer that begins where every element may.
-struct Elements {
+struct ElementBuffer {
     words: Vec<u64>,
     bytes: usize,
 }
 
-impl Elements {
-    fn new(ty: ElementType, count: usize) -> Elements {
+impl ElementBuffer {
+    fn new(ty: ElementType, count: usize) -> ElementBuffer {
         let bytes = count * ty.carrier_bytes().expect("a numeric type");
-        Elements { words: vec![0; bytes.div_ceil(8)], bytes }
+        ElementBuffer { words: vec![0; bytes.div_ceil(8)], bytes }
     }
 
-    fn of(ty: ElementType, codes: &[u64]) -> Elements {
-        let mut elements = Elements::new(ty, codes.len());
+    fn of(ty: ElementType, codes: &[u64]) -> ElementBuffer {
+        let mut elements = ElementBuffer::new(ty, codes.len());
         let width = ty.carrier_bytes().expect("a numeric type");
         for (place, code) in elements.bytes_mut().chunks_mut(width).zip(codes) {
             write_carrier(ty, *code, place);
@@ -103,12 +103,12 @@ impl Elements {
 fn check(from: ElementType, to: ElementType, rules: Rules, level: Level, codes: &[u64]) {
     let truth: Vec<u64> =
         codes.iter().map(|code| convert(from, to, rules, *code).expect("numeric types")).collect();
-    let mut output = Elements::new(to, codes.len());
+    let mut output = ElementBuffer::new(to, codes.len());
     // What was there before must not shine through.
     output.bytes_mut().fill(0xA5);
-    let input = Elements::of(from, codes);
+    let input = ElementBuffer::of(from, codes);
     select(from, to, rules).overwrite(level, input.bytes(), output.bytes_mut());
-    let expected = Elements::of(to, &truth);
+    let expected = ElementBuffer::of(to, &truth);
     if output.bytes() != expected.bytes() {
         let width = to.carrier_bytes().expect("a numeric type");
         let pairs = output.bytes().chunks(width).zip(expected.bytes().chunks(width));

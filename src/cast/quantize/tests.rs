@@ -40,9 +40,9 @@ fn truth(quantizer: Quantizer, x: u64, scale: u64, zero_point: Option<u64>) -> u
 }
 
 /// Numbers that look like nothing in particular, the same on every run (splitmix64).
-struct Random(u64);
+struct RandomCodes(u64);
 
-impl Random {
+impl RandomCodes {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -93,7 +93,7 @@ fn bytes((words, bytes): &(Vec<u64>, usize)) -> &[u8] {
 }
 
 /// A tensor of three axes and how its scales are spread: the index of an element's, and how many there are.
-struct Case {
+struct LayoutCase {
     layout: ScaleLayout,
     elements: usize,
     scale_of: Box<dyn Fn(usize) -> usize>,
@@ -101,7 +101,7 @@ struct Case {
 }
 
 /// x of shape (`outer`, `length`, `inner`) in every layout.
-fn cases(outer: usize, length: usize, inner: usize, block: usize) -> Vec<Case> {
+fn cases(outer: usize, length: usize, inner: usize, block: usize) -> Vec<LayoutCase> {
     let shape = [outer, length, inner];
     let elements = shape.iter().product();
     let new = |axis, block, scale: &[usize]| {
@@ -109,20 +109,20 @@ fn cases(outer: usize, length: usize, inner: usize, block: usize) -> Vec<Case> {
     };
     let blocks = length.div_ceil(block);
     vec![
-        Case { layout: new(7, 0, &[1, 1]), elements, scale_of: Box::new(|_| 0), scales: 1 },
-        Case {
+        LayoutCase { layout: new(7, 0, &[1, 1]), elements, scale_of: Box::new(|_| 0), scales: 1 },
+        LayoutCase {
             layout: new(1, 0, &[length]),
             elements,
             scale_of: Box::new(move |index| index / inner % length),
             scales: length,
         },
-        Case {
+        LayoutCase {
             layout: new(-1, 0, &[inner]),
             elements,
             scale_of: Box::new(move |index| index % inner),
             scales: inner,
         },
-        Case {
+        LayoutCase {
             layout: new(-2, block, &[outer, blocks, inner]),
             elements,
             scale_of: Box::new(move |index| {
@@ -136,10 +136,10 @@ fn cases(outer: usize, length: usize, inner: usize, block: usize) -> Vec<Case> {
 
 fn check(
     quantizer: Quantizer,
-    case: &Case,
+    case: &LayoutCase,
     level: Level,
     has_zero_points: bool,
-    random: &mut Random,
+    random: &mut RandomCodes,
 ) {
     let zero_type = quantizer.zero_point();
     let x = random.codes(quantizer.x(), case.elements);
@@ -209,7 +209,7 @@ fn read(byte: &MaybeUninit<u8>) -> u8 {
 
 #[test]
 fn kernels_equal_the_definition_at_every_level() {
-    let mut random = Random(12);
+    let mut random = RandomCodes(12);
     let cases = &cases(3, 5, 41, 4)[2..];
     let quantizers = quantizers();
     assert_eq!(quantizers.len(), 4 * 5 * 15 * 3 * 2 + 16 * 4 * 3);
@@ -231,7 +231,7 @@ fn every_layout_finds_each_element_s_scale() {
         Quantizer::Dequantize(Dequantize { x: Uint8, scale: Float, y: Float }),
         Quantizer::Dequantize(Dequantize { x: Int4, scale: Float16, y: Float16 }),
     ];
-    let mut random = Random(13);
+    let mut random = RandomCodes(13);
     for (outer, length, inner, block) in [
         (1, 1, 1, 1),
         (2, 3, 1, 2),

@@ -79,7 +79,7 @@ impl WeightCodes {
             }
         }
         let (mut lost, mut whole) = (0.0, 0.0);
-        let rounding = Rounding::new(self.ty, scale_type);
+        let rounding = CodeRounding::new(self.ty, scale_type);
         for group in &groups {
             let (scale, error) = rounding.scale(group)?;
             lost += error;
@@ -126,18 +126,18 @@ fn largest(ty: ElementType) -> f32 {
 }
 
 /// How numbers become codes and come back.
-struct Rounding {
+struct CodeRounding {
     ty: ElementType,
     scale_type: ElementType,
     there: Conversion,
     back: Conversion,
 }
 
-impl Rounding {
-    fn new(ty: ElementType, scale_type: ElementType) -> Rounding {
+impl CodeRounding {
+    fn new(ty: ElementType, scale_type: ElementType) -> CodeRounding {
         let conversion = |from, to| Conversion::new(from, to, Rules::default());
         let there = conversion(ElementType::Float, ty);
-        Rounding { ty, scale_type, there, back: conversion(ty, ElementType::Float) }
+        CodeRounding { ty, scale_type, there, back: conversion(ty, ElementType::Float) }
     }
 
     /// The scale of least squared error of a group, and that error.
@@ -269,7 +269,7 @@ mod tests {
             (0..400).map(|i| ((i * 37 % 101) as f32 - 50.0) / 50.0).collect();
         values[0] = 2.0;
         for ty in [ElementType::Int4, ElementType::Int8, ElementType::Float8E4M3FN] {
-            let rounding = Rounding::new(ty, ElementType::Float16);
+            let rounding = CodeRounding::new(ty, ElementType::Float16);
             let plain = rounding.as_stored(2.0 / largest(ty));
             let plain = rounding.error(&values, plain).expect("an error").0;
             let (scale, best) = rounding.scale(&values).expect("a scale");

@@ -9,7 +9,7 @@ use crate::interpreter::value::TypedTensor;
 type TokenRows = Array<f64, Ix3>;
 
 /// The inputs but the state, and the heads of queries and of keys.
-struct Layer {
+struct LinearInputs {
     q: TokenRows,
     k: TokenRows,
     v: TokenRows,
@@ -51,7 +51,7 @@ pub(super) fn attention(site: &KernelSite, inputs: &KernelInputs) -> TractResult
 }
 
 /// The inputs, which fit each other.
-fn layer(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Layer> {
+fn layer(site: &KernelSite, inputs: &KernelInputs) -> TractResult<LinearInputs> {
     let three = |place: usize| -> TractResult<TokenRows> {
         Ok(site.of_rank(inputs, place, 3)?.into_dimensionality()?)
     };
@@ -95,10 +95,10 @@ fn layer(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Layer> {
         let problem = format!("has inputs of {sizes:?} for {heads} heads and {groups} of keys");
         return site.refuse(problem);
     }
-    Ok(Layer { q, k, v, decay, beta, heads, groups })
+    Ok(LinearInputs { q, k, v, decay, beta, heads, groups })
 }
 
-impl Layer {
+impl LinearInputs {
     /// What a token makes of the state of a group.
     fn step(&self, (b, t, g): (usize, usize, usize), state: &mut Array<f64, Ix4>) {
         let (_, _, rows, columns) = state.dim();

@@ -112,7 +112,7 @@ pub(super) fn regressor(site: &KernelSite, inputs: &KernelInputs) -> TractResult
 }
 
 /// A classifier that asks of each pair of classes which it is.
-struct Pairs {
+struct ClassPairs {
     machine: Machine,
     /// Each class' first vector, and the end of the last class.
     starts: Vec<usize>,
@@ -130,7 +130,7 @@ pub(super) fn classifier(
     site: &KernelSite,
     inputs: &KernelInputs,
 ) -> TractResult<Vec<TypedTensor>> {
-    let pairs = Pairs::of(site)?;
+    let pairs = ClassPairs::of(site)?;
     let rows = rows(site, inputs, pairs.machine.vectors.ncols())?;
     let (mut winners, mut scores) = (vec![], vec![]);
     for row in rows.axis_iter(Axis(0)) {
@@ -154,8 +154,8 @@ fn labels(site: &KernelSite, winners: &[usize]) -> TractResult<TypedTensor> {
     TypedTensor::native(tensor1(&winners.iter().filter_map(text).collect::<Vec<String>>()))
 }
 
-impl Pairs {
-    fn of(site: &KernelSite) -> TractResult<Pairs> {
+impl ClassPairs {
+    fn of(site: &KernelSite) -> TractResult<ClassPairs> {
         let sizes = site.ints("vectors_per_class").unwrap_or_default();
         if sizes.is_empty() {
             return site
@@ -189,7 +189,7 @@ impl Pairs {
                 "has labels, coefficients, `rho`, `prob_a` or `prob_b` that do not fit {classes} classes of {vectors} vectors"
             ));
         }
-        let pairs = Pairs {
+        let pairs = ClassPairs {
             machine: Machine::of(site, vectors)?,
             starts,
             coefficients: coefficients.chunks(vectors).map(<[f64]>::to_vec).collect(),
@@ -202,7 +202,7 @@ impl Pairs {
     }
 
     /// Refuses what onnx's evaluator and ONNX Runtime do not agree about.
-    fn check(self, site: &KernelSite) -> TractResult<Pairs> {
+    fn check(self, site: &KernelSite) -> TractResult<ClassPairs> {
         let is_bare = self.labels == 2 && self.slopes.is_empty();
         let is_known = match &*self.transform {
             "NONE" | "LOGISTIC" => true,

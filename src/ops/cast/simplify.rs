@@ -8,7 +8,7 @@ use tract_onnx::tract_core::ops::konst::Const;
 use super::op::OnnxCast;
 use crate::error;
 use crate::ops::host::hook::Patch;
-use crate::ops::weights::{self, Use};
+use crate::ops::weights::{self, WeightUse};
 use crate::tensor::conversion::Conversion;
 
 /// The first simplification that applies to the node of a cast.
@@ -34,7 +34,7 @@ pub(super) fn simplify(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> P
 fn cast_constant(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> Patch {
     let Some(constant) = &model.outlet_fact(node.inputs[0])?.konst else { return Ok(None) };
     let is_weight = weights::may_stay_half(op.conversion(), constant.len());
-    let stays = is_weight && matches!(weights::use_of(model, node)?, Use::Product);
+    let stays = is_weight && matches!(weights::use_of(model, node)?, WeightUse::Product);
     if stays || constant.datum_type() == DatumType::TDim {
         return Ok(None);
     }
@@ -48,9 +48,11 @@ pub(super) fn pack_weights(op: &OnnxCast, model: &TypedModel, node: &TypedNode) 
         return Ok(None);
     }
     let packed = match weights::use_of(model, node)? {
-        Use::Product => return Ok(None),
-        Use::Packing(packing) => packing.take_half(model, op.conversion().source(), constant)?,
-        Use::Other => None,
+        WeightUse::Product => return Ok(None),
+        WeightUse::Packing(packing) => {
+            packing.take_half(model, op.conversion().source(), constant)?
+        }
+        WeightUse::Other => None,
     };
     packed.map_or_else(|| cast_now(op, model, node, constant), |patch| Ok(Some(patch)))
 }

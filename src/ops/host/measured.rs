@@ -26,7 +26,7 @@ fn build(context: &ParsingContext, node: &NodeProto) -> Built {
 }
 
 fn build_measured(_: &ParsingContext, node: &NodeProto) -> Built {
-    let op = Measured {
+    let op = ShapeMeasure {
         counts: Lowered::read(node)?
             .is_some_and(|own| own.form == OperatorForm::Measured { counts: true }),
         start: int(node, "start").unwrap_or(0),
@@ -37,7 +37,7 @@ fn build_measured(_: &ParsingContext, node: &NodeProto) -> Built {
 
 /// Makes the dimensions of its input, or the number of its elements, as INT64.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Measured {
+struct ShapeMeasure {
     /// Whether it is a `Size`.
     counts: bool,
     /// The first dimension, and the one after the last, as attributes of `Shape`.
@@ -45,7 +45,7 @@ struct Measured {
     end: Option<i64>,
 }
 
-impl Measured {
+impl ShapeMeasure {
     fn dimensions(&self, rank: usize) -> std::ops::Range<usize> {
         let rank = rank as i64;
         let place = |axis: i64| (if axis < 0 { axis + rank } else { axis }).clamp(0, rank) as usize;
@@ -54,7 +54,7 @@ impl Measured {
     }
 }
 
-impl Expansion for Measured {
+impl Expansion for ShapeMeasure {
     fn name(&self) -> StaticName {
         "Measured".into()
     }
@@ -75,9 +75,9 @@ impl Expansion for Measured {
     }
 }
 
-typed_op!(Measured, "Measured");
+typed_op!(ShapeMeasure, "Measured");
 
-impl EvalOp for Measured {
+impl EvalOp for ShapeMeasure {
     op_out_of_plan!();
 
     fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
@@ -91,7 +91,7 @@ impl EvalOp for Measured {
     }
 }
 
-impl TypedOp for Measured {
+impl TypedOp for ShapeMeasure {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         let [input] = inputs else { bail!("has {} inputs, not 1", inputs.len()) };
         Ok(tvec!(if self.counts {

@@ -35,7 +35,7 @@ use crate::tensor::conversion::Conversion;
 pub(crate) const FROM: usize = 1 << 16;
 
 /// What takes weights.
-pub(crate) enum Use<'a> {
+pub(crate) enum WeightUse<'a> {
     /// A product that has no form yet in which it runs.
     Product,
     Packing(Packing<'a>),
@@ -55,10 +55,10 @@ pub(crate) struct Packing<'a> {
 }
 
 /// What takes the output of a node, if nothing else does, behind changes of its axes.
-pub(crate) fn use_of<'a>(model: &'a TypedModel, node: &TypedNode) -> TractResult<Use<'a>> {
+pub(crate) fn use_of<'a>(model: &'a TypedModel, node: &TypedNode) -> TractResult<WeightUse<'a>> {
     match sole_user(model, node.id)? {
         Some(next) => follow(model, node.id.into(), next),
-        None => Ok(Use::Other),
+        None => Ok(WeightUse::Other),
     }
 }
 
@@ -73,23 +73,23 @@ fn follow<'a>(
     model: &'a TypedModel,
     mut weights: OutletId,
     mut next: &'a TypedNode,
-) -> TractResult<Use<'a>> {
+) -> TractResult<WeightUse<'a>> {
     let mut changes = vec![];
     loop {
         let is_float = model.outlet_fact(weights)?.datum_type == f32::datum_type();
         if is_float && is_product(next, weights) {
-            return Ok(Use::Product);
+            return Ok(WeightUse::Product);
         }
         if next.op_is::<OptMatMulPack>() {
-            return Ok(packing(model, next, changes)?.map_or(Use::Other, Use::Packing));
+            return Ok(packing(model, next, changes)?.map_or(WeightUse::Other, WeightUse::Packing));
         }
         if next.op_is::<AxisOp>() || next.op_is::<IntoShape>() {
             changes.push(&*next.op);
         } else if !next.op_is::<Identity>() {
-            return Ok(Use::Other);
+            return Ok(WeightUse::Other);
         }
         weights = next.id.into();
-        let Some(user) = sole_user(model, next.id)? else { return Ok(Use::Other) };
+        let Some(user) = sole_user(model, next.id)? else { return Ok(WeightUse::Other) };
         next = user;
     }
 }

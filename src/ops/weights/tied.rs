@@ -8,7 +8,7 @@ use tract_onnx::tract_core::ops::array::Gather;
 use tract_onnx::tract_core::tract_linalg::mmm::MMMInputValue;
 use tract_onnx::tract_hir::internal::*;
 
-use super::{Packing, Use, follow};
+use super::{Packing, WeightUse, follow};
 use crate::onnx::lowered::TIED;
 use crate::ops::host::element_wise::{element_wise, rules, same_facts, typed_op};
 use crate::ops::host::hook::{Patch, Wired};
@@ -82,9 +82,9 @@ impl<'a> Users<'a> {
                 continue;
             }
             match follow(model, node.id.into(), next)? {
-                Use::Product => users.products += 1,
-                Use::Packing(packing) => users.packings.push(packing),
-                Use::Other => users.others += 1,
+                WeightUse::Product => users.products += 1,
+                WeightUse::Packing(packing) => users.packings.push(packing),
+                WeightUse::Other => users.others += 1,
             }
         }
         Ok(users)

@@ -4,7 +4,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::Slice;
 use tract_onnx::tract_core::ops::konst::Const;
 
-use super::Use;
+use super::WeightUse;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::Patch;
 use crate::ops::host::saved::save;
@@ -94,7 +94,7 @@ impl TypedOp for Unpack {
 
     fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         match super::use_of(model, node)? {
-            Use::Other => self.fold(model, node),
+            WeightUse::Other => self.fold(model, node),
             _ => Ok(None),
         }
     }
@@ -133,9 +133,9 @@ impl TypedOp for Unpack {
 
     fn codegen(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let packing = match super::use_of(model, node)? {
-            Use::Product => return Ok(None),
-            Use::Packing(packing) => packing,
-            Use::Other => return self.fold(model, node),
+            WeightUse::Product => return Ok(None),
+            WeightUse::Packing(packing) => packing,
+            WeightUse::Other => return self.fold(model, node),
         };
         // K are the columns, and rows are rows.
         let is_plain = packing.own_axes() == Some([1, 0]);

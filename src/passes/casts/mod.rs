@@ -7,13 +7,13 @@ pub(crate) mod node;
 use onnx_cast_graph::{Graph, Table};
 use tract_onnx::prelude::TractResult;
 
-use super::context::Context;
+use super::context::PassContext;
 use crate::onnx::lowered::OperatorForm;
 use crate::passes::facts::meaning::Meaning;
 use node::CastNode;
 
 /// Puts what an audit counts in the order of computation, and has the nodes be followed by probes, if that is asked for.
-pub(super) fn number(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(super) fn number(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let mut places = Table::default();
     for (place, id) in graph.all_nodes(graph.main()).into_iter().enumerate() {
         places.insert(id, place);
@@ -32,7 +32,7 @@ pub(super) fn number(graph: &mut Graph, context: &mut Context) -> TractResult<()
 /// Lowers casts, quantisers and `BitCast`s to this crate's operators, and lists them. Before: nodes as the file has them;
 /// after: the same nodes, whose builders are told what `types` has read of them. A cast whose target is known needs no second
 /// input.
-pub(super) fn lower(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(super) fn lower(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     for id in graph.all_nodes(graph.main()) {
         match context.meanings.get(id).cloned() {
             Some(Meaning::Cast(cast, private)) => {

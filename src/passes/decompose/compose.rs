@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::onnx::lowered::{OperatorForm, PrivateCast};
 use crate::onnx::node::refusal;
 use crate::onnx::operators::registered::Registered;
-use crate::passes::context::Context;
+use crate::passes::context::PassContext;
 use crate::passes::diagnostics::Diagnostics;
 use crate::passes::facts::types;
 use crate::passes::facts::value_type::dims;
@@ -28,7 +28,7 @@ const DEPTH: usize = 8;
 /// Writes out the nodes of all bodies for which there is a composition. A node that the program's user has an operator for
 /// stays.
 /// Fails when a node asks for what its composition refuses, or a type or rank is unknown on which it depends.
-pub(in crate::passes) fn compose(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(in crate::passes) fn compose(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let registered = context.options.registered;
     let mut done: HashSet<NodeId> = HashSet::new();
     for _ in 0..DEPTH {
@@ -41,7 +41,7 @@ pub(in crate::passes) fn compose(graph: &mut Graph, context: &mut Context) -> Tr
         // What stands for an operator depends on types. What is wrong with them is told when the pass `types` runs on what this
         // one has made.
         let diagnostics = Diagnostics::Collect(vec![]);
-        let mut trial = Context::new(context.options, context.limits, diagnostics);
+        let mut trial = PassContext::new(context.options, context.limits, diagnostics);
         trial.lowered.clone_from(&context.lowered);
         types::infer(graph, &mut trial)?;
         let is_meant = |(id, composition): &(NodeId, &Composition)| {
@@ -82,7 +82,7 @@ fn known<'a>(
 
 fn put(
     graph: &mut Graph,
-    context: &mut Context,
+    context: &mut PassContext,
     id: NodeId,
     composition: &Composition,
     types: &[Option<ElementType>],

@@ -21,7 +21,7 @@ use tract_onnx::pb::{AttributeProto, TensorProto};
 use tract_onnx::prelude::TractResult;
 
 pub(super) use self::compose::compose;
-use super::context::Context;
+use super::context::PassContext;
 use super::diagnostics::Diagnostics;
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
@@ -34,7 +34,7 @@ const MICROSOFT: &str = "com.microsoft";
 
 /// Decomposes the nodes of all bodies. Of a node that tract or the program's user has an operator for, nothing is changed.
 /// Fails when a node lacks inputs, or asks for something that has no equal among the other operators.
-pub(super) fn decompose(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(super) fn decompose(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let is_candidate = |id: &NodeId| {
         let node = graph.node(*id);
         node.domain == MICROSOFT || node.is("QLinearMatMul")
@@ -50,7 +50,7 @@ pub(super) fn decompose(graph: &mut Graph, context: &mut Context) -> TractResult
     }
     // What stands for an operator depends on the types of its inputs. What is wrong with types is told when the pass `types`
     // runs on what this one has made.
-    let mut trial = Context::new(context.options, context.limits, Diagnostics::Collect(vec![]));
+    let mut trial = PassContext::new(context.options, context.limits, Diagnostics::Collect(vec![]));
     trial.lowered.clone_from(&context.lowered);
     types::infer(graph, &mut trial)?;
     for id in candidates {

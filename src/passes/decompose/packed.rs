@@ -8,13 +8,13 @@ use super::MICROSOFT;
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::node::refusal;
-use crate::passes::context::Context;
+use crate::passes::context::PassContext;
 
 const ZERO_POINT: u8 = 8;
 
 /// Gives codes and zero points the type that they have.
 /// Fails when the codes are no constant, or there are not as many as the shapes say.
-pub(super) fn unpack(graph: &mut Graph, id: NodeId, context: &Context) -> Result<(), Error> {
+pub(super) fn unpack(graph: &mut Graph, id: NodeId, context: &PassContext) -> Result<(), Error> {
     let node = graph.node(id).clone();
     let is_packed = |graph: &Graph, value: ValueId| {
         Some(graph.constant(value)?.data_type == ElementType::Uint8 as i32)

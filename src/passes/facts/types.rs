@@ -21,7 +21,7 @@ use crate::onnx::operators::behaviour::{Behaviour, ElementUse};
 use crate::onnx::operators::types::{check_inputs, constant_type, output_types};
 use crate::onnx::quantizers::{QuantizerSpec, is_quantizer};
 use crate::passes::casts::node::{self as casts, CastNode, Fate};
-use crate::passes::context::Context;
+use crate::passes::context::PassContext;
 use crate::passes::decompose::made_types;
 use crate::passes::facts::carriers;
 use crate::passes::facts::fact::{Fact, FactOrigin};
@@ -38,20 +38,20 @@ enum InferredOutputs {
     Facts(Vec<Option<Fact>>),
 }
 
-/// Fills [`Context::facts`] and [`Context::meanings`].
-pub(in crate::passes) fn infer(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+/// Fills [`PassContext::facts`] and [`PassContext::meanings`].
+pub(in crate::passes) fn infer(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let main = graph.main();
-    let outputs = Inference { graph, context }.body(main, &[])?;
+    let outputs = FactInference { graph, context }.body(main, &[])?;
     context.output_types = outputs.iter().map(|fact| fact.and_then(|fact| fact.ty)).collect();
     Ok(())
 }
 
-struct Inference<'g, 'c, 'o> {
+struct FactInference<'g, 'c, 'o> {
     graph: &'g Graph,
-    context: &'c mut Context<'o>,
+    context: &'c mut PassContext<'o>,
 }
 
-impl Inference<'_, '_, '_> {
+impl FactInference<'_, '_, '_> {
     /// Infers the types in a body, whose inputs are fed values of the types `given`, where they are known. Returns what is known of
     /// its outputs.
     fn body(

@@ -10,12 +10,12 @@ use crate::cast::element_type::ElementType;
 use crate::onnx::lowered::{DOMAIN, OperatorForm, PrivateCast};
 use crate::onnx::operators::behaviour::{Behaviour, ElementUse};
 use crate::passes::casts::node::CastNode;
-use crate::passes::context::Context;
+use crate::passes::context::PassContext;
 use crate::passes::facts::fact::{Fact, FactOrigin};
 use crate::passes::facts::meaning::Meaning;
 
 /// Has operators on half precision compute in FLOAT, as `types` has read them.
-pub(crate) fn widen(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(crate) fn widen(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let mut wide = WideValues { graph, context, of: HashMap::new(), computed: HashSet::new() };
     for id in wide.graph.all_nodes(wide.graph.main()) {
         match wide.context.meanings.get(id).cloned() {
@@ -30,7 +30,7 @@ pub(crate) fn widen(graph: &mut Graph, context: &mut Context) -> TractResult<()>
 /// What is FLOAT in the place of half precision, in each body for itself: a body captures values as the file has them.
 struct WideValues<'g, 'c, 'o> {
     graph: &'g mut Graph,
-    context: &'c mut Context<'o>,
+    context: &'c mut PassContext<'o>,
     of: HashMap<(BodyId, ValueId), ValueId>,
     /// The values of half precision that have been computed in FLOAT.
     computed: HashSet<(BodyId, ValueId)>,

@@ -14,7 +14,7 @@ use prost::Message;
 use tract_onnx::pb::{AttributeProto, FunctionProto, GraphProto, NodeProto};
 use tract_onnx::prelude::TractResult;
 
-use super::context::Context;
+use super::context::PassContext;
 use super::step;
 use crate::error::Error;
 use crate::onnx::node::refusal;
@@ -34,7 +34,7 @@ const GRAPHS: usize = 32;
 /// (IR.md: the definition is a "default or fallback"); one of another domain stands before tract's operator of the same name,
 /// but not before one that a user has added.
 /// Fails when a call does not fit its function, when functions call themselves, or when they expand beyond all measure.
-pub(super) fn inline(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(super) fn inline(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let functions = std::mem::take(&mut graph.functions);
     if functions.is_empty() {
         return Ok(());

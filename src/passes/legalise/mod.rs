@@ -25,7 +25,7 @@ use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
 use tract_onnx::pb::{AttributeProto, TensorProto, TypeProto};
 use tract_onnx::prelude::TractResult;
 
-use super::context::Context;
+use super::context::PassContext;
 use crate::cast::element_type::ElementType;
 use crate::onnx::cast_spec::Operator;
 use crate::onnx::lowered::{DOMAIN, OperatorForm, PrivateCast};
@@ -34,7 +34,7 @@ use crate::passes::facts::fact::{Fact, FactOrigin};
 
 /// Rewrites what tract cannot take as it stands, node by node. Before: an operator of ONNX's; after: the same, in a form that
 /// tract's builder for it reads right.
-pub(super) fn legalise(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(super) fn legalise(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let mut masks = HashMap::new();
     for body in graph.all_bodies(graph.main()) {
         // The opset by which tract builds the nodes of a body is that of the node around it.
@@ -84,7 +84,7 @@ fn forget_declarations(graph: &mut Graph, body: BodyId) {
 
 /// Has a node be built by its own opset where tract would build it by another: in the place of a model-local function's call,
 /// and a `Squeeze` without axes, which tract reads right by one opset only.
-fn build_at_opset(graph: &mut Graph, context: &mut Context, id: NodeId, built_by: i64) {
+fn build_at_opset(graph: &mut Graph, context: &mut PassContext, id: NodeId, built_by: i64) {
     const SQUEEZE_OF_ALL: i64 = 13;
     if !matches!(context.form(id), OperatorForm::Own | OperatorForm::ExactDivision) {
         return;
@@ -175,7 +175,7 @@ fn give_numbers(graph: &mut Graph, id: NodeId) {
 }
 
 /// Gives a `BatchNormalization` what it computes with in the type of its data: tract takes no other.
-fn give_one_type(graph: &mut Graph, context: &mut Context, id: NodeId) {
+fn give_one_type(graph: &mut Graph, context: &mut PassContext, id: NodeId) {
     let node = graph.node(id);
     let data = node.input(0).filter(|_| node.is("BatchNormalization"));
     let Some(wanted) = data.and_then(|data| context.facts.ty(data)) else { return };
@@ -201,7 +201,7 @@ fn drop_pads(graph: &mut Graph, id: NodeId) {
 }
 
 /// Gives a `Pad` of negative sizes, which tract does not take as an attribute, its sizes and its value as later versions have them.
-fn pads_to_inputs(graph: &mut Graph, context: &Context, id: NodeId) {
+fn pads_to_inputs(graph: &mut Graph, context: &PassContext, id: NodeId) {
     const PADS_ARE_AN_INPUT: i64 = 11;
     let node = graph.node(id);
     let pads = attribute(node, "pads").map(|pads| pads.ints.clone()).unwrap_or_default();
@@ -238,7 +238,7 @@ fn pads_to_inputs(graph: &mut Graph, context: &Context, id: NodeId) {
 }
 
 /// Gives a `CategoryMapper` the default of the type that it makes alone: tract tells by it what it maps.
-fn give_one_default(graph: &mut Graph, context: &Context, id: NodeId) {
+fn give_one_default(graph: &mut Graph, context: &PassContext, id: NodeId) {
     const DEFAULTS: [&str; 2] = ["default_int64", "default_string"];
     let node = graph.node(id);
     if (&*node.domain, &*node.op_type) != ("ai.onnx.ml", "CategoryMapper") {
@@ -278,7 +278,7 @@ fn drop_unread_inputs(graph: &mut Graph, id: NodeId) {
 /// Gives an `Attention` a mask of numbers where it has one of truths, which tract does not take: minus infinity hides.
 fn give_mask_of_numbers(
     graph: &mut Graph,
-    context: &mut Context,
+    context: &mut PassContext,
     id: NodeId,
     masks: &mut HashMap<(BodyId, ValueId), ValueId>,
 ) {
@@ -331,7 +331,7 @@ pub(super) fn forget_intricate_dimensions(declared: Option<&mut TypeProto>) {
 
 /// Renames nodes that have another's name or that of a value they do not make: in ONNX these are names of different kinds,
 /// in tract they are not.
-pub(super) fn name_nodes_apart(graph: &mut Graph, _: &mut Context) -> TractResult<()> {
+pub(super) fn name_nodes_apart(graph: &mut Graph, _: &mut PassContext) -> TractResult<()> {
     for body in graph.all_bodies(graph.main()) {
         for (id, name) in clashes(graph, body) {
             graph.node_mut(id).name = name.into();

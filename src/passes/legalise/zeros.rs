@@ -10,14 +10,18 @@ use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::TractResult;
 
 use crate::cast::element_type::ElementType;
-use crate::passes::context::Options;
+use crate::passes::context::PassOptions;
 use crate::tensor::proto;
 
 /// Of more elements, nobody has constants that are alike in all but signs of zeros.
 const MOST: i64 = 1 << 12;
 
 /// Has such initializers of a body be made by nodes, but the first of each.
-pub(super) fn keep_apart(graph: &mut Graph, body: BodyId, options: &Options) -> TractResult<()> {
+pub(super) fn keep_apart(
+    graph: &mut Graph,
+    body: BodyId,
+    options: &PassOptions,
+) -> TractResult<()> {
     let mut firsts: HashMap<(i32, Vec<i64>, Vec<u8>), Vec<u8>> = HashMap::new();
     for value in graph.body(body).constants().to_vec() {
         let Some(held) = graph.constant(value).filter(|tensor| is_small(tensor)) else { continue };

@@ -5,17 +5,17 @@ use onnx_cast_graph::{BodyId, Graph, Made, NewNode, NodeId, NodeView, Place, Val
 use super::plan::{NodePlan, SymbolPlan, TakenAs, ValueKind};
 use crate::onnx::lowered::{DOMAIN, OperatorForm, PrivateCast};
 use crate::onnx::operators::behaviour::{Behaviour, Sizes};
-use crate::passes::context::Context;
+use crate::passes::context::PassContext;
 
 /// Edits all bodies as planned.
-pub(super) fn write(graph: &mut Graph, context: &mut Context, plan: &mut SymbolPlan) {
+pub(super) fn write(graph: &mut Graph, context: &mut PassContext, plan: &mut SymbolPlan) {
     let main = graph.main();
     SymbolWriter { graph, context, plan }.body(main);
 }
 
 struct SymbolWriter<'g, 'c, 'o> {
     graph: &'g mut Graph,
-    context: &'c mut Context<'o>,
+    context: &'c mut PassContext<'o>,
     plan: &'c mut SymbolPlan,
 }
 

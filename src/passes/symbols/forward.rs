@@ -10,11 +10,11 @@ use crate::error::Error;
 use crate::onnx::lowered::OperatorForm;
 use crate::onnx::node::refusal;
 use crate::onnx::operators::behaviour::{Behaviour, InputPlaces, Sizes};
-use crate::passes::context::Context;
+use crate::passes::context::PassContext;
 
 /// What is found out about all values of a graph.
 /// Fails when a constant shape is beyond what tract has for it.
-pub(in crate::passes) fn plan(graph: &Graph, context: &Context) -> Result<SymbolPlan, Error> {
+pub(in crate::passes) fn plan(graph: &Graph, context: &PassContext) -> Result<SymbolPlan, Error> {
     let mut reader = SymbolReader { graph, context, plan: SymbolPlan::default() };
     reader.body(graph.main())?;
     Ok(reader.plan)
@@ -22,7 +22,7 @@ pub(in crate::passes) fn plan(graph: &Graph, context: &Context) -> Result<Symbol
 
 struct SymbolReader<'g, 'c, 'o> {
     graph: &'g Graph,
-    context: &'c Context<'o>,
+    context: &'c PassContext<'o>,
     plan: SymbolPlan,
 }
 

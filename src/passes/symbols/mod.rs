@@ -18,12 +18,12 @@ pub(in crate::passes) mod plan;
 use onnx_cast_graph::Graph;
 use tract_onnx::prelude::TractResult;
 
-use super::context::Context;
+use super::context::PassContext;
 use super::data_shapes;
 
 /// Makes numbers of symbols where numbers are needed.
 /// Fails when a constant shape is beyond what tract has for it.
-pub(super) fn separate(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(super) fn separate(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let mut plan = match context.size_plan.take() {
         Some(plan) => plan,
         None => forward::plan(graph, context)?,

@@ -22,7 +22,7 @@ pub(crate) enum Severity {
 }
 
 /// What there is to say of a code. Its help, and what it means, are also in docs/report-format.md.
-pub(crate) struct Entry {
+pub(crate) struct CodeEntry {
     pub(crate) code: Code,
     /// The code in JSON, in limits and in sentences.
     pub(crate) name: &'static str,
@@ -42,8 +42,8 @@ macro_rules! codes {
         }
 
         /// The table, in the order of the codes.
-        pub(crate) const TABLE: &[Entry] = &[
-            $(Entry {
+        pub(crate) const TABLE: &[CodeEntry] = &[
+            $(CodeEntry {
                 code: Code::$code,
                 name: $name,
                 severity: Severity::$severity,
@@ -109,7 +109,7 @@ codes! {
 
 impl Code {
     /// Its line of the table.
-    pub(crate) fn entry(self) -> &'static Entry {
+    pub(crate) fn entry(self) -> &'static CodeEntry {
         // The table has a line for each, at its place.
         TABLE.get(self as usize).unwrap_or(&TABLE[0])
     }
@@ -172,7 +172,7 @@ pub(crate) struct FindingRow {
 impl FindingRow {
     /// A finding about a whole model.
     pub(crate) fn new(code: Code, sentence: impl Into<String>) -> FindingRow {
-        let Entry { severity, help, .. } = *code.entry();
+        let CodeEntry { severity, help, .. } = *code.entry();
         let (node, graph) = (String::new(), String::new());
         FindingRow { code, severity, node, graph, sentence: sentence.into(), help: help.into() }
     }

@@ -22,12 +22,12 @@ pub(crate) struct InputLook {
     pub(crate) search: Option<LookFurther>,
     /// The numbers that operators were given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) operators: Vec<Seen>,
+    pub(crate) operators: Vec<OperatorNumbers>,
 }
 
 /// The numbers that an operator was given, wherever it stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Seen {
+pub(crate) struct OperatorNumbers {
     pub(crate) operator: String,
     pub(crate) low: Num,
     pub(crate) high: Num,
@@ -91,10 +91,11 @@ impl InputLook {
 
     /// The numbers that operators were given, those of the largest first, in one line.
     pub(crate) fn operators_in_words(&self) -> Option<String> {
-        let reach = |seen: &Seen| seen.low.0.abs().max(seen.high.0.abs());
-        let mut all: Vec<&Seen> = self.operators.iter().collect();
+        let reach = |seen: &OperatorNumbers| seen.low.0.abs().max(seen.high.0.abs());
+        let mut all: Vec<&OperatorNumbers> = self.operators.iter().collect();
         all.sort_by(|a, b| reach(b).total_cmp(&reach(a)));
-        let told = |seen: &&Seen| format!("{} {} … {}", seen.operator, seen.low, seen.high);
+        let told =
+            |seen: &&OperatorNumbers| format!("{} {} … {}", seen.operator, seen.low, seen.high);
         let told: Vec<String> = all.iter().map(told).collect();
         (!told.is_empty())
             .then(|| few(told.into_iter(), "operators").collect::<Vec<_>>().join(", "))

@@ -10,14 +10,14 @@ pub(crate) struct Profile {
     /// The name of the converted model's graph.
     pub(crate) graph: String,
     /// In the order of computation; only where the inner tensors were compared.
-    pub(crate) points: Vec<Point>,
+    pub(crate) points: Vec<ProfilePoint>,
     /// The nodes about the one where the graphs part.
     pub(crate) around: Vec<Neighbour>,
 }
 
 /// One tensor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Point {
+pub(crate) struct ProfilePoint {
     pub(crate) tensor: String,
     pub(crate) node: String,
     pub(crate) op: String,
@@ -44,7 +44,7 @@ pub(crate) struct Neighbour {
     pub(crate) error: Option<Num>,
 }
 
-impl Point {
+impl ProfilePoint {
     /// Whether a cast makes it.
     pub(crate) fn is_cast(&self) -> bool {
         ["Cast", "CastLike", "QuantizeLinear", "DequantizeLinear"].contains(&self.op.as_str())

@@ -7,7 +7,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::TractResult;
 
-use crate::cli::message::{ErrorKind, ReportedProblem};
+use crate::cli::message::{ProblemKind, ReportedProblem};
 
 /// What the user says about a model's inputs.
 #[derive(Args, Clone, Default, Serialize, Deserialize)]
@@ -117,7 +117,7 @@ impl InputArgs {
     pub(crate) fn check_all_is_taken(&self, because: &str) -> TractResult<()> {
         let message = format!("--limit and --shuffle are for the samples of -i: {because}");
         if self.limit.is_some() || self.shuffle.is_some() {
-            Err(ReportedProblem { kind: ErrorKind::Call, message }.into())
+            Err(ReportedProblem { kind: ProblemKind::Call, message }.into())
         } else {
             Ok(())
         }
@@ -140,7 +140,7 @@ impl InputArgs {
             () => return Ok(()),
         };
         let message = format!("{options} for random inputs: {because}");
-        Err(ReportedProblem { kind: ErrorKind::Call, message }.into())
+        Err(ReportedProblem { kind: ProblemKind::Call, message }.into())
     }
 }
 

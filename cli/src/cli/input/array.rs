@@ -16,12 +16,12 @@ pub(crate) struct Array {
     /// In the carrier of the type.
     pub(super) tensor: Tensor,
     pub(super) ty: ElementType,
-    pub(super) origin: Origin,
+    pub(super) origin: ArrayOrigin,
 }
 
 /// Where an array comes from decides what else its elements may stand for.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Origin {
+pub(super) enum ArrayOrigin {
     TensorProto,
     /// A type that NumPy has, which is none of the exotic ones.
     NumPy,
@@ -32,7 +32,7 @@ pub(super) enum Origin {
 impl Array {
     /// Values in their type's carrier.
     pub(super) fn of_values(source: String, ty: ElementType, tensor: Tensor) -> Array {
-        Array { source, name: None, tensor, ty, origin: Origin::TensorProto }
+        Array { source, name: None, tensor, ty, origin: ArrayOrigin::TensorProto }
     }
 
     /// The array as a saved output, of the type that the file says. It has the file's name for it, or else the other one.
@@ -65,8 +65,8 @@ impl Array {
         let is_float = |ty: ElementType| matches!(ty.family(), Family::Float(_));
         let is_cast = self.ty != ty && is_float(self.ty) && is_float(ty);
         // For an exotic type, numbers of NumPy's are values anyway.
-        let is_usual = self.origin == Origin::NumPy && ty.is_exotic();
-        if is_cast && !is_usual && self.origin != Origin::Opaque {
+        let is_usual = self.origin == ArrayOrigin::NumPy && ty.is_exotic();
+        if is_cast && !is_usual && self.origin != ArrayOrigin::Opaque {
             self.cast_to(ty)
         } else {
             Ok((self.into_tensor(ty)?, None))
@@ -80,24 +80,24 @@ impl Array {
             && match self.origin {
                 // Releases of ONNX that could not make such tensors wrote the bit patterns as
                 // integers.
-                Origin::TensorProto => {
+                ArrayOrigin::TensorProto => {
                     let is_plain = self.ty.family() == Family::Unsigned;
                     let is_float = matches!(ty.family(), Family::Float(_));
                     is_plain && is_float && self.ty.bits() == ty.bits()
                 }
-                Origin::NumPy => self.ty.datum_type() == ty.datum_type(),
-                Origin::Opaque => self.ty.carrier_bytes() == ty.carrier_bytes(),
+                ArrayOrigin::NumPy => self.ty.datum_type() == ty.datum_type(),
+                ArrayOrigin::Opaque => self.ty.carrier_bytes() == ty.carrier_bytes(),
             };
         let is_values = ty.is_exotic()
-            && self.origin == Origin::NumPy
+            && self.origin == ArrayOrigin::NumPy
             && matches!(self.ty, ElementType::Float | ElementType::Double);
-        if self.ty == ty && self.origin != Origin::Opaque {
+        if self.ty == ty && self.origin != ArrayOrigin::Opaque {
             Ok(self.tensor)
         } else if is_bits {
             at(self.source, as_carrier(self.ty, &self.tensor, ty))
         } else if is_values {
             cast(self.ty, &self.tensor, ty)
-        } else if self.origin == Origin::Opaque {
+        } else if self.origin == ArrayOrigin::Opaque {
             bail!("{} holds bytes without a type, not {ty}", self.source)
         } else {
             bail!("{} holds {}, not {ty}", self.source, self.ty)

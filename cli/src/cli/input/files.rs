@@ -10,7 +10,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, tensor_proto};
 use zip::ZipArchive;
 
-use super::array::{Array, Origin};
+use super::array::{Array, ArrayOrigin};
 use super::npy;
 use crate::cli::input_file::{open_regular, read_regular};
 use crate::cli::message::at;
@@ -45,7 +45,7 @@ pub(crate) fn read_tensor_proto(path: &Path) -> TractResult<Array> {
     };
     let (name, ty, tensor) = at(&source, read())?;
     let name = Some(name).filter(|name| !name.is_empty());
-    Ok(Array { source, name, tensor, ty, origin: Origin::TensorProto })
+    Ok(Array { source, name, tensor, ty, origin: ArrayOrigin::TensorProto })
 }
 
 /// Whether a .pb file is a tensor rather than a model: the two do not read as each other.

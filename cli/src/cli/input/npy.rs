@@ -8,12 +8,12 @@ use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, tensor_proto};
 
-use super::array::{Array, Origin};
+use super::array::{Array, ArrayOrigin};
 
 /// A .npy file's element type: how NumPy writes it, and how ONNX calls it.
 struct Dtype {
     ty: ElementType,
-    origin: Origin,
+    origin: ArrayOrigin,
     bytes: usize,
     is_big_endian: bool,
 }
@@ -26,21 +26,21 @@ impl Dtype {
         let (order, kind) = (characters.next()?, characters.next()?);
         let size: usize = characters.as_str().parse().ok()?;
         let (ty, origin) = match (kind, size) {
-            ('b', 1) => (Bool, Origin::NumPy),
-            ('i', 1) => (Int8, Origin::NumPy),
-            ('i', 2) => (Int16, Origin::NumPy),
-            ('i', 4) => (Int32, Origin::NumPy),
-            ('i', 8) => (Int64, Origin::NumPy),
-            ('u', 1) => (Uint8, Origin::NumPy),
-            ('u', 2) => (Uint16, Origin::NumPy),
-            ('u', 4) => (Uint32, Origin::NumPy),
-            ('u', 8) => (Uint64, Origin::NumPy),
-            ('f', 2) => (Float16, Origin::NumPy),
-            ('f', 4) => (Float, Origin::NumPy),
-            ('f', 8) => (Double, Origin::NumPy),
-            ('U' | 'S', _) => (String, Origin::NumPy),
-            ('V' | 'f', 1) => (Uint8, Origin::Opaque),
-            ('V', 2) => (Uint16, Origin::Opaque),
+            ('b', 1) => (Bool, ArrayOrigin::NumPy),
+            ('i', 1) => (Int8, ArrayOrigin::NumPy),
+            ('i', 2) => (Int16, ArrayOrigin::NumPy),
+            ('i', 4) => (Int32, ArrayOrigin::NumPy),
+            ('i', 8) => (Int64, ArrayOrigin::NumPy),
+            ('u', 1) => (Uint8, ArrayOrigin::NumPy),
+            ('u', 2) => (Uint16, ArrayOrigin::NumPy),
+            ('u', 4) => (Uint32, ArrayOrigin::NumPy),
+            ('u', 8) => (Uint64, ArrayOrigin::NumPy),
+            ('f', 2) => (Float16, ArrayOrigin::NumPy),
+            ('f', 4) => (Float, ArrayOrigin::NumPy),
+            ('f', 8) => (Double, ArrayOrigin::NumPy),
+            ('U' | 'S', _) => (String, ArrayOrigin::NumPy),
+            ('V' | 'f', 1) => (Uint8, ArrayOrigin::Opaque),
+            ('V', 2) => (Uint16, ArrayOrigin::Opaque),
             _ => return None,
         };
         let bytes = if kind == 'U' { size.checked_mul(4)? } else { size };

@@ -21,7 +21,7 @@ use crate::cli::input::given::GivenTensors;
 use crate::cli::input::sizes;
 use crate::cli::input::source::{CutOff, Source};
 use crate::cli::measure::number::Num;
-use crate::cli::message::{ErrorKind, about, at, counted, names};
+use crate::cli::message::{ProblemKind, about, at, counted, names};
 use crate::cli::tensor::NamedTensor;
 
 /// The scales that are tried, and of how many quantisers one is too narrow at scales of so many times
@@ -83,7 +83,7 @@ impl Recipe {
                 (model.inputs.clone(), (Price::up_to(0.0), 1.0), Price::up_to(FURTHER));
             Ok(Recipe { inputs, given, ends, made_up, random, notes, first, further })
         };
-        let mut recipe = about(ErrorKind::Input, read())?;
+        let mut recipe = about(ProblemKind::Input, read())?;
         if !recipe.random.is_empty() {
             recipe.settle(source, args.seed, sets);
         }
@@ -295,7 +295,7 @@ impl Recipe {
             }
             Ok(tensors)
         };
-        about(ErrorKind::Input, made())
+        about(ProblemKind::Input, made())
     }
 
     /// The dimensions whose sizes a search may change: their places, parts, and what a size is a multiple of.

@@ -18,12 +18,12 @@ pub(crate) enum Content {
     /// A model's file, and the sets of data beside it.
     Model(PathBuf, Vec<Case>),
     /// Outputs, a list for each set.
-    Saved(Vec<Saved>),
+    Saved(Vec<SavedOutputs>),
 }
 
 /// The outputs of one run, and its inputs if they were saved as well.
 #[derive(Clone)]
-pub(crate) struct Saved {
+pub(crate) struct SavedOutputs {
     /// What the outputs are called.
     pub(crate) names: Vec<String>,
     pub(crate) case: Option<Case>,
@@ -39,9 +39,13 @@ enum OutputStorage {
     Files(Vec<PathBuf>),
 }
 
-impl Saved {
-    fn of(outputs: Vec<NamedTensor>) -> Saved {
-        Saved { names: names_of(&outputs), case: None, held: OutputStorage::Here(Rc::new(outputs)) }
+impl SavedOutputs {
+    fn of(outputs: Vec<NamedTensor>) -> SavedOutputs {
+        SavedOutputs {
+            names: names_of(&outputs),
+            case: None,
+            held: OutputStorage::Here(Rc::new(outputs)),
+        }
     }
 
     /// The outputs. Fails when a file is not what it was when the outputs were found.
@@ -75,14 +79,14 @@ pub(crate) fn read(path: &Path) -> TractResult<Content> {
             outputs.collect::<TractResult<_>>()?
         }
         None if polygraphy::is_it(path) => {
-            let saved = polygraphy::read(path)?.into_iter().map(Saved::of);
+            let saved = polygraphy::read(path)?.into_iter().map(SavedOutputs::of);
             return Ok(Content::Saved(saved.collect()));
         }
         Some(Format::TensorProto) | None => {
             return Ok(Content::Model(path.into(), cases::beside(path)));
         }
     };
-    Ok(Content::Saved(vec![Saved::of(outputs)]))
+    Ok(Content::Saved(vec![SavedOutputs::of(outputs)]))
 }
 
 fn tensor(path: &Path, index: usize) -> TractResult<NamedTensor> {
@@ -116,7 +120,7 @@ fn folder(path: &Path) -> TractResult<Content> {
         let names = names_of(&read_all(&files)?);
         let has_inputs = !at(case.set.display(), case.inputs())?.is_empty();
         let (case, held) = (has_inputs.then_some(case), OutputStorage::Files(files));
-        saved.push(Saved { names, case, held });
+        saved.push(SavedOutputs { names, case, held });
     }
     Ok(Content::Saved(saved))
 }

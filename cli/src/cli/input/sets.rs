@@ -22,7 +22,7 @@ use crate::cli::input::recipe::Recipe;
 use crate::cli::input::samples::{self, Sample};
 use crate::cli::input::source::Source;
 use crate::cli::input::{files, sizes};
-use crate::cli::message::{ErrorKind, about, at, counted};
+use crate::cli::message::{ProblemKind, about, at, counted};
 use crate::cli::output_file::Drafts;
 use crate::cli::tensor::{NamedTensor, Tensors, write_tensors};
 
@@ -70,7 +70,7 @@ impl Set {
     /// Its tensors, read or made when they are asked for.
     /// Fails when a file is not what it was when the set was found.
     pub(crate) fn tensors(&self) -> TractResult<Tensors> {
-        about(ErrorKind::Input, (self.make)())
+        about(ProblemKind::Input, (self.make)())
     }
 
     /// The same, as the inputs of the model whose set it is. Fails as [`Set::tensors`] does.
@@ -116,7 +116,7 @@ pub(crate) fn write_sets(folder: &Path, model: &Declared, sets: &[Set]) -> Tract
         drafts.put()
     };
     let name = format!("--keep-inputs {}", folder.display());
-    about(ErrorKind::Call, at(name, write()))
+    about(ProblemKind::Call, at(name, write()))
 }
 
 /// The shapes of tensors.
@@ -206,7 +206,7 @@ fn most_sets(path: &Path, args: &InputArgs) -> u64 {
 /// The sets that `-i` gives: those of samples, or else one of files and random values.
 /// Fails when files and folders are mixed, or a set is not what the model takes.
 pub(crate) fn gather(source: &Source, path: &Path, args: &InputArgs) -> TractResult<Vec<Set>> {
-    let mut sets = about(ErrorKind::Input, gathered(source, path, args))?;
+    let mut sets = about(ProblemKind::Input, gathered(source, path, args))?;
     let files = args.files().filter(|file| has_named(file));
     let files: Vec<String> = files.map(|file| file.display().to_string()).collect();
     sets.iter_mut().for_each(|set| set.from.clone_from(&files));
@@ -230,7 +230,7 @@ fn gathered(source: &Source, path: &Path, args: &InputArgs) -> TractResult<Vec<S
 }
 
 /// What one run takes.
-pub(crate) enum One {
+pub(crate) enum RunInputs {
     /// A sample, and what to know about it.
     Sample(Tensors, Vec<String>),
     /// What files give of it.
@@ -238,14 +238,14 @@ pub(crate) enum One {
 }
 
 /// The one set of inputs that `-i` gives. Fails as [`gather`], and when there are more samples than one.
-pub(crate) fn one(model: &Declared, path: &Path, args: &InputArgs) -> TractResult<One> {
+pub(crate) fn one(model: &Declared, path: &Path, args: &InputArgs) -> TractResult<RunInputs> {
     let read = || {
         let mut samples = samples::of(model, path, args)?;
         if samples.is_none() {
             let mut given = GivenTensors::read(model, &args.inputs, OtherFloats::Refused)?;
             let Some(rows) = samples::rows(model, &mut given)? else {
                 args.check_all_is_taken("there is one set of them, or they are random")?;
-                return Ok(One::Given(given));
+                return Ok(RunInputs::Given(given));
             };
             samples = Some(args.chosen(rows).into_iter().map(Sample::Other).collect());
         }
@@ -258,9 +258,9 @@ pub(crate) fn one(model: &Declared, path: &Path, args: &InputArgs) -> TractResul
             Some(Sample::Other(sample)) => sample.tensors(model)?,
             None => (vec![], vec![]),
         };
-        Ok(One::Sample(tensors, notes))
+        Ok(RunInputs::Sample(tensors, notes))
     };
-    about(ErrorKind::Input, read())
+    about(ProblemKind::Input, read())
 }
 
 /// The sets of samples, each of which is read to see whether it can be.
@@ -331,7 +331,7 @@ pub(crate) fn of_cases(
         let from = folder.display().to_string();
         Ok(Set { from: vec![from], ..recorded(&model, case, &shelf)? })
     };
-    about(ErrorKind::Input, chosen.into_iter().map(set).collect())
+    about(ProblemKind::Input, chosen.into_iter().map(set).collect())
 }
 
 /// The set that a test case holds, which is read to see whether it can be.
@@ -353,7 +353,7 @@ fn recorded(model: &Rc<Declared>, case: Case, shelf: &Shelf) -> TractResult<Set>
 /// than the model takes are cast: a conversion that has changed the types of its inputs is run on
 /// the same data. Fails when the model takes another number of inputs, or a file cannot be one of them.
 pub(crate) fn of_case(model: &Declared, case: &Case) -> TractResult<(Tensors, Vec<String>)> {
-    about(ErrorKind::Input, read_case(model, case))
+    about(ProblemKind::Input, read_case(model, case))
 }
 
 fn read_case(model: &Declared, case: &Case) -> TractResult<(Tensors, Vec<String>)> {

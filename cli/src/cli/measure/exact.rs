@@ -5,25 +5,25 @@ use tract_onnx_cast::audit::{Number, Numbers, Reach};
 use tract_onnx_cast::{ElementType, Family};
 
 /// The exact values of a tensor.
-pub(crate) enum Values {
+pub(crate) enum ExactValues {
     Numbers(Numbers),
     Texts(Vec<String>),
 }
 
-impl Values {
-    pub(crate) fn of(ty: ElementType, tensor: &Tensor) -> TractResult<Values> {
+impl ExactValues {
+    pub(crate) fn of(ty: ElementType, tensor: &Tensor) -> TractResult<ExactValues> {
         Ok(match ty.family() {
-            Family::Text => Values::Texts(tensor.try_as_plain_ram()?.as_slice()?.to_vec()),
-            _ => Values::Numbers(Numbers::of(ty, tensor)?),
+            Family::Text => ExactValues::Texts(tensor.try_as_plain_ram()?.as_slice()?.to_vec()),
+            _ => ExactValues::Numbers(Numbers::of(ty, tensor)?),
         })
     }
 
     pub(crate) fn element(&self, index: usize) -> Element<'_> {
         match self {
-            Values::Numbers(numbers) => {
+            ExactValues::Numbers(numbers) => {
                 Element::Number(numbers.get(index).unwrap_or(Number::from(f64::NAN)))
             }
-            Values::Texts(texts) => Element::Text(texts.get(index).map_or("", String::as_str)),
+            ExactValues::Texts(texts) => Element::Text(texts.get(index).map_or("", String::as_str)),
         }
     }
 }

@@ -8,7 +8,7 @@ use tract_onnx_cast::{ElementType, Family};
 
 use crate::cli::found::compared::{ComparedTensor, Confidence, PairedBy};
 use crate::cli::measure::angle::Angle;
-use crate::cli::measure::exact::{Element, Values, coarser};
+use crate::cli::measure::exact::{Element, ExactValues, coarser};
 use crate::cli::measure::noise::{Noise, Ranking};
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::SourceRange;
@@ -111,8 +111,8 @@ impl Metrics {
             return Ok(());
         }
         let (x, y) = (
-            Values::of(reference.ty, &reference.tensor)?,
-            Values::of(converted.ty, &converted.tensor)?,
+            ExactValues::of(reference.ty, &reference.tensor)?,
+            ExactValues::of(converted.ty, &converted.tensor)?,
         );
         for index in 0..reference.tensor.len() {
             let was_whole = self.tensor.apart() == 0;

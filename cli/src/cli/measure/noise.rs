@@ -1,7 +1,7 @@
 //! How a whole tensor fares, where single elements tell too much: its noise, and which element of a
 //! row is the largest.
 
-use crate::cli::measure::exact::Values;
+use crate::cli::measure::exact::ExactValues;
 use crate::cli::measure::number::Num;
 
 /// The signal's power and the noise's, over all elements that are finite on both sides.
@@ -46,15 +46,16 @@ pub(super) struct Ranking {
 }
 
 impl Ranking {
-    pub(super) fn add(&mut self, x: &Values, y: &Values, shape: &[usize]) {
+    pub(super) fn add(&mut self, x: &ExactValues, y: &ExactValues, shape: &[usize]) {
         let Some(length) = shape.last().copied().filter(|length| (2..=LONGEST).contains(length))
         else {
             return;
         };
         let rows: usize = shape.iter().rev().skip(1).product();
-        let number = |values: &Values, place| values.element(place).number().map(|n| n.rounded());
+        let number =
+            |values: &ExactValues, place| values.element(place).number().map(|n| n.rounded());
         for row in 0..rows {
-            let read = |values: &Values| -> Option<Vec<f64>> {
+            let read = |values: &ExactValues| -> Option<Vec<f64>> {
                 (row * length..(row + 1) * length).map(|place| number(values, place)).collect()
             };
             let (Some(x), Some(y)) = (read(x), read(y)) else { return };

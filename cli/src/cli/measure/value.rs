@@ -17,7 +17,7 @@ const TEXT_CHARS: usize = 40;
 
 /// An element by what it means: a BFLOAT16 is the number that it stands for.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Value {
+pub(crate) enum ElementValue {
     /// Of any float type but DOUBLE: they are all exact in FLOAT.
     Float(Num),
     Double(Num),
@@ -28,15 +28,17 @@ pub(crate) enum Value {
 }
 
 /// For people: floats in the shortest form that reads back, strings in quotes.
-impl fmt::Display for Value {
+impl fmt::Display for ElementValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Float(Num(x)) => write!(f, "{:?}", *x as f32),
-            Value::Double(Num(x)) => write!(f, "{x:?}"),
-            Value::Signed(x) => write!(f, "{x}"),
-            Value::Unsigned(x) => write!(f, "{x}"),
-            Value::Bool(x) => write!(f, "{x}"),
-            Value::Text(text) => write!(f, "\"{}\"", shortened(&single_line(text), TEXT_CHARS)),
+            ElementValue::Float(Num(x)) => write!(f, "{:?}", *x as f32),
+            ElementValue::Double(Num(x)) => write!(f, "{x:?}"),
+            ElementValue::Signed(x) => write!(f, "{x}"),
+            ElementValue::Unsigned(x) => write!(f, "{x}"),
+            ElementValue::Bool(x) => write!(f, "{x}"),
+            ElementValue::Text(text) => {
+                write!(f, "\"{}\"", shortened(&single_line(text), TEXT_CHARS))
+            }
         }
     }
 }
@@ -46,21 +48,21 @@ pub(crate) fn values(
     ty: ElementType,
     tensor: &Tensor,
     places: Range<usize>,
-) -> TractResult<Vec<Value>> {
+) -> TractResult<Vec<ElementValue>> {
     let places = places.start.min(tensor.len())..places.end.min(tensor.len());
     if ty.family() == Family::Text {
         let texts = tensor.try_as_plain_ram()?.as_slice::<String>()?.get(places);
-        return Ok(texts.unwrap_or_default().iter().cloned().map(Value::Text).collect());
+        return Ok(texts.unwrap_or_default().iter().cloned().map(ElementValue::Text).collect());
     }
     let some = part(ty, tensor, places)?;
     match ty.family() {
         Family::Float(_) if ty == ElementType::Double => {
-            widened(ty, &some, |x: f64| Value::Double(Num(x)))
+            widened(ty, &some, |x: f64| ElementValue::Double(Num(x)))
         }
-        Family::Float(_) => widened(ty, &some, |x: f32| Value::Float(Num(x.into()))),
-        Family::Signed => widened(ty, &some, Value::Signed),
-        Family::Unsigned => widened(ty, &some, Value::Unsigned),
-        Family::Bool | Family::Text => widened(ty, &some, Value::Bool),
+        Family::Float(_) => widened(ty, &some, |x: f32| ElementValue::Float(Num(x.into()))),
+        Family::Signed => widened(ty, &some, ElementValue::Signed),
+        Family::Unsigned => widened(ty, &some, ElementValue::Unsigned),
+        Family::Bool | Family::Text => widened(ty, &some, ElementValue::Bool),
     }
 }
 
@@ -85,15 +87,15 @@ pub(crate) fn part(ty: ElementType, tensor: &Tensor, places: Range<usize>) -> Tr
 fn widened<T: Datum + Copy>(
     ty: ElementType,
     tensor: &Tensor,
-    value: fn(T) -> Value,
-) -> TractResult<Vec<Value>> {
+    value: fn(T) -> ElementValue,
+) -> TractResult<Vec<ElementValue>> {
     Ok(elements(ty, tensor)?.into_iter().map(value).collect())
 }
 
 /// One element, for people.
 pub(crate) fn shown(ty: ElementType, tensor: &Tensor, place: usize) -> TractResult<String> {
     let value = values(ty, tensor, place..place + 1)?;
-    Ok(value.first().map(Value::to_string).unwrap_or_default())
+    Ok(value.first().map(ElementValue::to_string).unwrap_or_default())
 }
 
 /// The coordinates of an element, given its place in row-major order.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{panic, thread};
 
-use super::protocol::Outcome;
+use super::protocol::RequestOutcome;
 use super::request::Request;
 use super::supervisor::Supervisor;
 use crate::cli::args::resources::Resources;
@@ -35,8 +35,8 @@ pub(crate) fn ask_all<R: Request<Answer: Send> + Sync>(
         let outcome = supervisor
             .ask(request, |progress| teller.tell(format!("{progress}: {model}")))
             .map(|outcome| match outcome {
-                Outcome::Done(answer) => answer,
-                Outcome::Unusable(problem) => unusable(request, problem),
+                RequestOutcome::Done(answer) => answer,
+                RequestOutcome::Unusable(problem) => unusable(request, problem),
             });
         teller.end_piece();
         outcome

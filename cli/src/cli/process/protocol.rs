@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cli::message::{self, ErrorKind, ReportedProblem, at};
+use crate::cli::message::{self, ProblemKind, ReportedProblem, at};
 use crate::cli::work::engine::Engine;
 
 /// Set in the worker's environment, and only there.
@@ -38,7 +38,7 @@ pub(crate) struct Header {
 
 /// What became of a request.
 #[derive(Serialize, Deserialize)]
-pub(crate) enum Outcome<A> {
+pub(crate) enum RequestOutcome<A> {
     /// The answer.
     Done(A),
     /// The model or an input cannot be used, for this reason.
@@ -49,24 +49,24 @@ pub(crate) enum Outcome<A> {
 /// locks and caches may be in any state.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Reply<A> {
-    pub(crate) outcome: Outcome<A>,
+    pub(crate) outcome: RequestOutcome<A>,
     pub(crate) is_last: bool,
     /// What tract cannot do, where another engine may do the work.
     pub(crate) no_plan: Option<String>,
 }
 
-impl<A> Outcome<A> {
+impl<A> RequestOutcome<A> {
     /// The answer. Fails when there is none. The error begins with the model's path.
     pub(crate) fn about(self, model: &Path) -> anyhow::Result<A> {
         match self {
-            Outcome::Done(answer) => Ok(answer),
+            RequestOutcome::Done(answer) => Ok(answer),
             // What opens several models has said which.
-            Outcome::Unusable(problem)
+            RequestOutcome::Unusable(problem)
                 if problem.message.starts_with(&format!("{}: ", model.display())) =>
             {
                 Err(problem.into())
             }
-            Outcome::Unusable(problem) => at(model.display(), Err(problem)),
+            RequestOutcome::Unusable(problem) => at(model.display(), Err(problem)),
         }
     }
 }
@@ -79,17 +79,17 @@ pub(crate) fn explain(last_words: &str, memory_bytes: u64) -> ReportedProblem {
         return out_of_memory("", memory_bytes);
     }
     let (kind, message) = if last_words.contains("overflowed its stack") {
-        (ErrorKind::Limit, "tract ran out of stack".into())
+        (ProblemKind::Limit, "tract ran out of stack".into())
     } else {
         let words = message::shortened_line(last_words);
-        (ErrorKind::Model, format!("tract cannot handle this model ({words})"))
+        (ProblemKind::Model, format!("tract cannot handle this model ({words})"))
     };
     ReportedProblem { kind, message }
 }
 
 /// What to tell the user about an error of a worker that lives on.
 pub(crate) fn problem_of(error: &anyhow::Error, memory_bytes: u64) -> ReportedProblem {
-    let problem = ReportedProblem::of(error, ErrorKind::Model);
+    let problem = ReportedProblem::of(error, ProblemKind::Model);
     // tract's assertion, behind the place that it was caught at: a name may have any words in it.
     match problem.message.split_once("): failed to allocate Layout {") {
         Some((place, _)) => out_of_memory(&format!("{place}): "), memory_bytes),
@@ -102,5 +102,5 @@ fn out_of_memory(place: &str, memory_bytes: u64) -> ReportedProblem {
     let gib = memory_bytes as f64 / (1u64 << 30) as f64;
     let message =
         format!("{place}tract ran out of memory; --max-memory raises the limit of {gib:.1} GiB");
-    ReportedProblem { kind: ErrorKind::Limit, message }
+    ReportedProblem { kind: ProblemKind::Limit, message }
 }

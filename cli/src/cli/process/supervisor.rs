@@ -12,9 +12,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use crate::cli::args::resources::Resources;
-use crate::cli::message::{ErrorKind, ReportedProblem};
+use crate::cli::message::{ProblemKind, ReportedProblem};
 use crate::cli::output_file::remove_drafts_of;
-use crate::cli::process::protocol::{Order, Outcome, REPLY, Reply, WORKER_VARIABLE, explain};
+use crate::cli::process::protocol::{
+    Order, REPLY, Reply, RequestOutcome, WORKER_VARIABLE, explain,
+};
 use crate::cli::process::request::Request;
 use crate::cli::progress::PROGRESS;
 use crate::cli::work::engine::Engine;
@@ -38,21 +40,21 @@ impl Supervisor {
         &mut self,
         request: &R,
         follow: impl Fn(&str),
-    ) -> anyhow::Result<Outcome<R::Answer>> {
+    ) -> anyhow::Result<RequestOutcome<R::Answer>> {
         let asked = self.resources.engine;
         let first = self.ask_by(request, asked.unwrap_or(R::ENGINE), None, &follow)?;
         match first {
-            Reply { outcome: Outcome::Unusable(problem), no_plan: Some(reason), .. }
+            Reply { outcome: RequestOutcome::Unusable(problem), no_plan: Some(reason), .. }
                 if asked.is_none() && R::ENGINE == Engine::Plan =>
             {
                 let walked = self.ask_by(request, Engine::Nodes, Some(reason), &follow)?;
                 // Of two problems that are tract's, the plan's says more of the model. What took more
                 // time or memory than there is, or is wrong without a plan, is told.
                 let is_told = match &walked.outcome {
-                    Outcome::Done(_) => true,
-                    Outcome::Unusable(_) => walked.is_last || walked.no_plan.is_none(),
+                    RequestOutcome::Done(_) => true,
+                    RequestOutcome::Unusable(_) => walked.is_last || walked.no_plan.is_none(),
                 };
-                Ok(if is_told { walked.outcome } else { Outcome::Unusable(problem) })
+                Ok(if is_told { walked.outcome } else { RequestOutcome::Unusable(problem) })
             }
             reply => Ok(reply.outcome),
         }
@@ -75,12 +77,12 @@ impl Supervisor {
         let kind = R::NAME.to_owned();
         let order = Order { kind, request, memory_bytes, max_nodes, engine, no_plan, load_seconds };
         let unusable = |problem| {
-            let outcome = Outcome::Unusable(problem);
+            let outcome = RequestOutcome::Unusable(problem);
             Ok(Reply { outcome, is_last: true, no_plan: None })
         };
         let Ok(line) = serde_json::to_string(&order) else {
             let message = "the path is not UTF-8".into();
-            return unusable(ReportedProblem { kind: ErrorKind::Call, message });
+            return unusable(ReportedProblem { kind: ProblemKind::Call, message });
         };
         loop {
             let mut worker = match self.worker.take() {
@@ -119,7 +121,7 @@ fn too_late(most: Duration, is_said: bool) -> ReportedProblem {
     } else {
         format!("takes longer than {seconds} s, which --timeout changes")
     };
-    ReportedProblem { kind: ErrorKind::Limit, message }
+    ReportedProblem { kind: ProblemKind::Limit, message }
 }
 
 /// The limit of memory if the user sets none: room for tract itself, and for copies of what the

@@ -1,6 +1,6 @@
 //! The process that runs tract. It answers requests until its standard input ends.
 
-use crate::cli::message::{ErrorKind, ReportedProblem, panic_words};
+use crate::cli::message::{ProblemKind, ReportedProblem, panic_words};
 use std::io::{self, BufRead, Write};
 use std::panic::{self, AssertUnwindSafe};
 use std::process::{self, ExitCode};
@@ -11,7 +11,7 @@ use std::{env, thread};
 use crate::cli::output_file::remove_drafts;
 use crate::cli::process::command::{end_command, limit_memory};
 use crate::cli::process::protocol::{
-    Header, Order, Outcome, REPLY, Reply, WORKER_VARIABLE, explain, problem_of,
+    Header, Order, REPLY, Reply, RequestOutcome, WORKER_VARIABLE, explain, problem_of,
 };
 use crate::cli::process::request::Request;
 use crate::cli::work::deadline::Deadline;
@@ -61,8 +61,8 @@ fn give_up(allowed: Duration) {
     let message = format!(
         "tract takes longer to load this model than {seconds} s, which is for a file of this size; --timeout says how long all may take"
     );
-    let outcome = Outcome::<()>::Unusable(ReportedProblem {
-        kind: ErrorKind::Limit,
+    let outcome = RequestOutcome::<()>::Unusable(ReportedProblem {
+        kind: ProblemKind::Limit,
         message: message.clone(),
     });
     if let Ok(reply) =
@@ -76,8 +76,8 @@ fn give_up(allowed: Duration) {
 
 fn reply(answerers: &[Answerer], order: &str, deadline: &Deadline) -> io::Result<()> {
     let unusable = |error: serde_json::Error| {
-        let problem = ReportedProblem { kind: ErrorKind::Call, message: error.to_string() };
-        let outcome = Outcome::<()>::Unusable(problem);
+        let problem = ReportedProblem { kind: ProblemKind::Call, message: error.to_string() };
+        let outcome = RequestOutcome::<()>::Unusable(problem);
         serde_json::to_string(&Reply { outcome, is_last: false, no_plan: None })
     };
     let answer = || {
@@ -101,15 +101,17 @@ pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_js
     let loader = Loader::new(max_nodes, deadline.clone()).within(limit(memory_bytes));
     let loader = loader.by(order.engine, order.no_plan);
     let reply = match panic::catch_unwind(AssertUnwindSafe(|| request.answer(&loader))) {
-        Ok(Ok(answer)) => Reply { outcome: Outcome::Done(answer), is_last: false, no_plan: None },
+        Ok(Ok(answer)) => {
+            Reply { outcome: RequestOutcome::Done(answer), is_last: false, no_plan: None }
+        }
         Ok(Err(error)) => {
             let problem = problem_of(&error, memory_bytes);
             let no_plan = engine::no_plan(&error, order.engine, max_nodes.is_none());
-            Reply { outcome: Outcome::Unusable(problem), is_last: false, no_plan }
+            Reply { outcome: RequestOutcome::Unusable(problem), is_last: false, no_plan }
         }
         Err(payload) => {
             let words = panic_words(&*payload).unwrap_or("panic");
-            let outcome = Outcome::Unusable(explain(words, memory_bytes));
+            let outcome = RequestOutcome::Unusable(explain(words, memory_bytes));
             Reply { outcome, is_last: true, no_plan: Some(words.into()) }
         }
     };

@@ -8,7 +8,7 @@ use crate::cli::found::compared::Compared;
 use crate::cli::found::finding::{Code, FindingRow, Severity};
 use crate::cli::found::head::Head;
 use crate::cli::measure::number::Num;
-use crate::cli::measure::value::Value;
+use crate::cli::measure::value::ElementValue;
 use crate::cli::message::ReportedProblem;
 use crate::cli::report::verdict;
 
@@ -32,18 +32,18 @@ pub(crate) fn to_string(value: &impl Serialize) -> serde_json::Result<String> {
 }
 
 /// An element.
-pub(crate) struct JsonValue<'a>(pub(crate) &'a Value);
+pub(crate) struct JsonValue<'a>(pub(crate) &'a ElementValue);
 
 impl Serialize for JsonValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             // With as many digits as tell FLOATs apart.
-            Value::Float(Num(x)) if x.is_finite() => serializer.serialize_f32(*x as f32),
-            Value::Float(x) | Value::Double(x) => x.serialize(serializer),
-            Value::Signed(x) => serializer.serialize_i64(*x),
-            Value::Unsigned(x) => serializer.serialize_u64(*x),
-            Value::Bool(x) => serializer.serialize_bool(*x),
-            Value::Text(text) => serializer.serialize_str(text),
+            ElementValue::Float(Num(x)) if x.is_finite() => serializer.serialize_f32(*x as f32),
+            ElementValue::Float(x) | ElementValue::Double(x) => x.serialize(serializer),
+            ElementValue::Signed(x) => serializer.serialize_i64(*x),
+            ElementValue::Unsigned(x) => serializer.serialize_u64(*x),
+            ElementValue::Bool(x) => serializer.serialize_bool(*x),
+            ElementValue::Text(text) => serializer.serialize_str(text),
         }
     }
 }
@@ -93,7 +93,7 @@ pub(crate) fn of_audits(models: &[Audited]) -> anyhow::Result<String> {
         is_error: bool,
     }
     #[derive(Serialize)]
-    struct Model<'a> {
+    struct JsonAudit<'a> {
         #[serde(flatten)]
         model: &'a Audited,
         #[serde(flatten)]
@@ -106,7 +106,7 @@ pub(crate) fn of_audits(models: &[Audited]) -> anyhow::Result<String> {
     }
     #[derive(Serialize)]
     struct Audits<'a> {
-        models: Vec<Model<'a>>,
+        models: Vec<JsonAudit<'a>>,
     }
     fn of_cast(row: &FindingRow) -> OfCast<'_> {
         OfCast {
@@ -117,13 +117,13 @@ pub(crate) fn of_audits(models: &[Audited]) -> anyhow::Result<String> {
             is_error: row.code == Code::Contradicted,
         }
     }
-    fn told(model: &Audited) -> Model<'_> {
+    fn told(model: &Audited) -> JsonAudit<'_> {
         let Audited { head, .. } = model;
         let of_casts = head.rows.iter().filter(|row| row.code.is_static());
         let (findings, rows) = (of_casts.map(of_cast).collect(), ReportRows::of(head));
         let (exceeded, excused) = (head.sentences(Severity::Error), head.told(Code::Excused));
         let (cause, next) = verdict::of_audit(model).unzip();
-        Model { model, rows, cause, next, findings, exceeded, excused }
+        JsonAudit { model, rows, cause, next, findings, exceeded, excused }
     }
     document("audit", &Audits { models: models.iter().map(told).collect() })
 }

@@ -19,7 +19,7 @@ const SENTENCE: usize = 600;
 const OPEN_ROWS: usize = 10;
 
 /// Paragraphs, which empty lines separate.
-type Blocks = Vec<String>;
+type MarkdownBlocks = Vec<String>;
 
 pub(crate) fn of_audits(models: &[Audited], top: usize) -> String {
     joined(models.iter().map(|model| (model.head.status, of_audit(model, top))).collect())
@@ -30,8 +30,8 @@ pub(crate) fn of_comparisons(pairs: &[Compared], top: usize) -> String {
 }
 
 /// The worst first, as far as there is room.
-fn joined(mut parts: Vec<(Status, Blocks)>) -> String {
-    let mut blocks: Blocks = vec![];
+fn joined(mut parts: Vec<(Status, MarkdownBlocks)>) -> String {
+    let mut blocks: MarkdownBlocks = vec![];
     if parts.len() > 1 {
         blocks.push(format!("**{}**", phrases::tally(parts.iter().map(|(status, _)| *status))));
         parts.sort_by_key(|(status, _)| std::cmp::Reverse(*status));
@@ -52,7 +52,7 @@ fn joined(mut parts: Vec<(Status, Blocks)>) -> String {
     format!("{}\n", text.trim_end())
 }
 
-fn of_audit(model: &Audited, top: usize) -> Blocks {
+fn of_audit(model: &Audited, top: usize) -> MarkdownBlocks {
     let head = &model.head;
     let mut blocks =
         vec![format!("### {} `onnx-cast audit` {}", mark(head.status), code(&model.model))];
@@ -81,7 +81,7 @@ fn of_audit(model: &Audited, top: usize) -> Blocks {
     blocks
 }
 
-fn of_comparison(pair: &Compared, top: usize) -> Blocks {
+fn of_comparison(pair: &Compared, top: usize) -> MarkdownBlocks {
     let (reference, converted) = (code(&pair.reference), code(&pair.converted));
     let (mark, head) = (mark(pair.head.status), &pair.head);
     let mut blocks =
@@ -118,7 +118,7 @@ fn of_comparison(pair: &Compared, top: usize) -> Blocks {
     blocks
 }
 
-fn cast_tables(casts: &[AuditedCast]) -> Blocks {
+fn cast_tables(casts: &[AuditedCast]) -> MarkdownBlocks {
     let row = |cast: &AuditedCast| {
         vec![
             code(&cast.node),
@@ -133,7 +133,7 @@ fn cast_tables(casts: &[AuditedCast]) -> Blocks {
     tables(&heads, casts.iter().map(row).collect())
 }
 
-fn tensor_tables(tensors: &[ComparedTensor]) -> Blocks {
+fn tensor_tables(tensors: &[ComparedTensor]) -> MarkdownBlocks {
     let row = |tensor: &ComparedTensor| {
         vec![
             code(&tensor.name),
@@ -157,7 +157,7 @@ fn tensor_tables(tensors: &[ComparedTensor]) -> Blocks {
 }
 
 /// The first rows, and further ones that the reader can unfold.
-fn tables(heads: &[&str], rows: Vec<Vec<String>>) -> Blocks {
+fn tables(heads: &[&str], rows: Vec<Vec<String>>) -> MarkdownBlocks {
     let (open, folded) = rows.split_at(rows.len().min(OPEN_ROWS));
     let mut blocks = vec![];
     if !open.is_empty() {

@@ -17,7 +17,7 @@ use crate::cli::found::compared::{Compared, Divergence};
 struct GraphData {
     name: &'static str,
     results: BTreeMap<String, NodeData>,
-    gradient: [Stop; 3],
+    gradient: [ColourStop; 3],
 }
 
 #[derive(Serialize)]
@@ -30,16 +30,16 @@ struct NodeData {
 }
 
 #[derive(Serialize)]
-struct Stop {
+struct ColourStop {
     stop: f64,
     #[serde(rename = "bgColor")]
     colour: &'static str,
 }
 
-const GRADIENT: [Stop; 3] = [
-    Stop { stop: 0.0, colour: "#ffffff" },
-    Stop { stop: 0.5, colour: "#ffd54f" },
-    Stop { stop: 1.0, colour: "#e53935" },
+const GRADIENT: [ColourStop; 3] = [
+    ColourStop { stop: 0.0, colour: "#ffffff" },
+    ColourStop { stop: 0.5, colour: "#ffd54f" },
+    ColourStop { stop: 1.0, colour: "#e53935" },
 ];
 
 /// The colour of a root cause.

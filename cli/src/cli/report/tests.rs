@@ -10,7 +10,7 @@ use crate::cli::found::audited::{Audited, AuditedCast};
 use crate::cli::found::compared::{CastChanges, CastName, Compared};
 use crate::cli::found::finding::{Code, FindingRow};
 use crate::cli::found::head::Head;
-use crate::cli::found::profile::{Point, Profile};
+use crate::cli::found::profile::{Profile, ProfilePoint};
 use crate::cli::found::status::Status;
 use crate::cli::measure::metrics::Metrics;
 use crate::cli::measure::number::Num;
@@ -55,7 +55,7 @@ fn compared(audited: &Audited) -> Compared {
         metrics.finish()
     };
     let names = || audited.casts.iter().map(|cast| cast.output.as_str());
-    let point = |(depth, cast): (usize, &AuditedCast)| Point {
+    let point = |(depth, cast): (usize, &AuditedCast)| ProfilePoint {
         tensor: cast.output.clone(),
         node: cast.node.clone(),
         op: "Cast".into(),
@@ -86,10 +86,10 @@ fn compared(audited: &Audited) -> Compared {
     }
 }
 
-type Written = (&'static str, fn(&[Audited], &[Compared], usize) -> usize);
+type ReportWriter = (&'static str, fn(&[Audited], &[Compared], usize) -> usize);
 
 /// The reports, each as long as it gets, which is what is handed back.
-const REPORTS: [Written; 6] = [
+const REPORTS: [ReportWriter; 6] = [
     ("terminal", |audited, compared, top| {
         let (shown, output) = (Shown { top, is_quiet: false }, Output::stdout());
         let audits = plain_text::of_audits(audited, shown, &output);

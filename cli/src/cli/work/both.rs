@@ -21,8 +21,8 @@ use crate::cli::work::model::{Model, Ready};
 
 /// Both models, which run on many sets.
 pub(crate) struct Both<'a> {
-    reference: Runs,
-    converted: Runs,
+    reference: RunningModel,
+    converted: RunningModel,
     /// What an output may be off by, by its name.
     tolerance: &'a dyn Fn(&str) -> Tolerance,
     /// Whether an output was beyond it.
@@ -39,8 +39,8 @@ impl<'a> Both<'a> {
         (converted, audit): (Model, Option<Audit>),
         (tolerance, ends_at_failure): (&'a dyn Fn(&str) -> Tolerance, bool),
     ) -> Both<'a> {
-        let reference = Runs { model: reference, audit: None, ready: vec![] };
-        let converted = Runs { model: converted, audit, ready: vec![] };
+        let reference = RunningModel { model: reference, audit: None, ready: vec![] };
+        let converted = RunningModel { model: converted, audit, ready: vec![] };
         Both { reference, converted, tolerance, has_failed: false, ends_at_failure }
     }
 
@@ -116,14 +116,14 @@ const READY: usize = 3;
 const CALLED: [&str; 2] = ["the reference", "the conversion"];
 
 /// A model that runs on many sets.
-struct Runs {
+struct RunningModel {
     model: Model,
     /// What counts its casts, if anything does.
     audit: Option<Audit>,
     ready: Vec<Ready>,
 }
 
-impl Runs {
+impl RunningModel {
     fn run(&mut self, tensors: &[Arc<Tensor>], price: &mut Price) -> TractResult<Vec<NamedTensor>> {
         let run = || {
             let place = match self.ready.iter().position(|ready| ready.takes(tensors)) {

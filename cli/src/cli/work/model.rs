@@ -20,7 +20,7 @@ use crate::cli::input::chosen::price::Price;
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::source::Source;
 use crate::cli::input_file::open_regular;
-use crate::cli::message::{ErrorKind, ReportedProblem, single_line};
+use crate::cli::message::{ProblemKind, ReportedProblem, single_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::deadline::Deadline;
 use crate::cli::work::engine::{Engine, Walked, note_of};
@@ -113,7 +113,7 @@ impl Loader {
             gib(size),
             gib(self.memory_bytes)
         );
-        Err(ReportedProblem { kind: ErrorKind::Limit, message }.into())
+        Err(ReportedProblem { kind: ProblemKind::Limit, message }.into())
     }
 
     /// Reads and loads a model's file.
@@ -195,7 +195,7 @@ pub(crate) struct Model {
 }
 
 /// What came of running a model.
-pub(crate) struct Ran {
+pub(crate) struct RunResult {
     pub(crate) outputs: Vec<NamedTensor>,
     /// What the user should know about how it was run.
     pub(crate) note: Option<String>,
@@ -225,7 +225,7 @@ impl Model {
 
     /// Runs the model on tensors of the inputs' types, in their order. The tensors' shapes replace
     /// the declared ones, which tract would insist on.
-    pub(crate) fn run(self, tensors: Vec<Arc<Tensor>>) -> TractResult<Ran> {
+    pub(crate) fn run(self, tensors: Vec<Arc<Tensor>>) -> TractResult<RunResult> {
         self.ready(&tensors, None)?.run(tensors, None)
     }
 
@@ -241,7 +241,7 @@ impl Model {
                 walked.watch(audit);
             }
             let types = self.takes.inputs.iter().map(|input| input.ty).collect();
-            return Ok(Ready { facts, way: Way::Nodes { walked, types, note: self.note } });
+            return Ok(Ready { facts, way: RunMode::Nodes { walked, types, note: self.note } });
         }
         let names: Vec<String> = self.model.outputs.iter().map(|o| self.name(*o)).collect();
         let (again, deadline) = (self.again, self.deadline);
@@ -260,7 +260,7 @@ impl Model {
         let plan = deadline.within(|| without_panic(|| plan(typed)));
         let plan = plan.map_err(|error| in_file(error, self.file.as_deref()))?;
         let types = output_element_types(plan.plan.model())?;
-        Ok(Ready { facts, way: Way::Plan { plan, names, types, file: self.file } })
+        Ok(Ready { facts, way: RunMode::Plan { plan, names, types, file: self.file } })
     }
 
     fn name(&self, outlet: OutletId) -> String {
@@ -298,11 +298,11 @@ fn taken(tensor: &Tensor) -> InputFact {
 /// takes longer than to run it.
 pub(crate) struct Ready {
     facts: Vec<InputFact>,
-    way: Way,
+    way: RunMode,
 }
 
 /// How it runs.
-enum Way {
+enum RunMode {
     /// With the names and types of its outputs.
     Plan { plan: Plan, names: Vec<String>, types: Vec<ElementType>, file: Option<PathBuf> },
     /// With the types of its inputs, and why it is not a plan.
@@ -321,7 +321,7 @@ impl Ready {
         tensors: Vec<Arc<Tensor>>,
         price: &mut Price,
     ) -> TractResult<Vec<NamedTensor>> {
-        if let Way::Plan { plan, .. } = &self.way {
+        if let RunMode::Plan { plan, .. } = &self.way {
             price.add_plan(plan.plan.model())?;
         }
         Ok(self.run(tensors, Some(price))?.outputs)
@@ -332,16 +332,16 @@ impl Ready {
         &self,
         tensors: Vec<Arc<Tensor>>,
         observer: Option<&mut dyn Observer>,
-    ) -> TractResult<Ran> {
+    ) -> TractResult<RunResult> {
         let (plan, names, types, file) = match &self.way {
-            Way::Plan { plan, names, types, file } => (plan, names, types, file),
-            Way::Nodes { walked, types, note } => {
+            RunMode::Plan { plan, names, types, file } => (plan, names, types, file),
+            RunMode::Nodes { walked, types, note } => {
                 let typed = |(tensor, ty): (Arc<Tensor>, &ElementType)| {
                     Ok(OnnxTensor::new(*ty, Arc::unwrap_or_clone(tensor))?)
                 };
                 let inputs = tensors.into_iter().zip(types).map(typed);
                 let outputs = walked.run(inputs.collect::<TractResult<_>>()?, observer)?;
-                return Ok(Ran { outputs, note: note.clone() });
+                return Ok(RunResult { outputs, note: note.clone() });
             }
         };
         let inputs = tensors.into_iter().map(IntoTValue::into_tvalue).collect();
@@ -353,7 +353,7 @@ impl Ready {
             Ok(NamedTensor { name: name.clone(), ty: *ty, tensor })
         };
         let outputs = values.into_iter().zip(types).zip(names).map(output);
-        Ok(Ran { outputs: outputs.collect::<TractResult<_>>()?, note: plan.note.clone() })
+        Ok(RunResult { outputs: outputs.collect::<TractResult<_>>()?, note: plan.note.clone() })
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn blame(
         if infinite + nans == 0 {
             continue;
         }
-        let trace = trace.get_or_insert_with(|| Trace::of(holder, graph, rows, sets));
+        let trace = trace.get_or_insert_with(|| OperatorTrace::of(holder, graph, rows, sets));
         if trace.is_finite_before(&rounding.output) {
             (rounding.made_infinite, rounding.made_nan) = (infinite, nans);
         }
@@ -34,7 +34,7 @@ pub(super) fn blame(
 }
 
 /// Where values that are not finite come from.
-struct Trace<'a> {
+struct OperatorTrace<'a> {
     holder: &'a Holder<'a>,
     sets: &'a [Set],
     main: MainGraph<'a>,
@@ -46,13 +46,13 @@ struct Trace<'a> {
     finite_inputs: RefCell<HashMap<usize, bool>>,
 }
 
-impl<'a> Trace<'a> {
+impl<'a> OperatorTrace<'a> {
     fn of(
         holder: &'a Holder<'a>,
         graph: &'a GraphProto,
         rows: &'a [AuditRow],
         sets: &'a [Set],
-    ) -> Trace<'a> {
+    ) -> OperatorTrace<'a> {
         let held: HashSet<&str> = graph.initializer.iter().map(|held| held.name.as_str()).collect();
         let inputs = graph.input.iter().map(|input| input.name.as_str());
         let is_finite = |row: &AuditRow| {
@@ -61,7 +61,7 @@ impl<'a> Trace<'a> {
             made.iter().sum::<u64>() + range.nans + range.infinities == 0
         };
         let rows = rows.iter().filter(|row| *row.cast.graph == *graph.name);
-        Trace {
+        OperatorTrace {
             holder,
             sets,
             inputs: inputs.filter(|name| !held.contains(name)).collect(),

@@ -14,7 +14,7 @@ use crate::cli::message::add_once;
 use crate::cli::progress;
 use crate::cli::tensor::{NamedTensor, Tensors};
 use crate::cli::work::engine::ProgressObserver;
-use crate::cli::work::model::{Model, Ran, Ready};
+use crate::cli::work::model::{Model, Ready, RunResult};
 use crate::cli::work::probed::{Probed, is_rounding};
 use crate::cli::work::weights::constants::value_of;
 use crate::cli::work::weights::exercise::Exercise;
@@ -133,7 +133,7 @@ impl<'a> Watched<'a> {
         &mut self,
         tensors: &Tensors,
         observer: Option<&mut dyn Observer>,
-    ) -> TractResult<Ran> {
+    ) -> TractResult<RunResult> {
         if let Some(ready) = self.ready.as_ref().filter(|ready| ready.takes(tensors)) {
             return ready.run(tensors.clone(), observer);
         }

@@ -16,7 +16,7 @@ use super::Level;
 const ELEMENTS: usize = 8;
 
 /// As many FLOATs.
-type Eight = [float32x4_t; 2];
+type EightFloats = [float32x4_t; 2];
 
 /// Loops over whole vectors, which return how many elements they have converted; as many are
 /// written.
@@ -96,7 +96,7 @@ pub(in crate::cast::kernel) fn round_to_half(_: Level, floats: &mut [f32]) -> us
 
 #[inline]
 #[target_feature(enable = "neon")]
-fn load(src: &[f32]) -> Eight {
+fn load(src: &[f32]) -> EightFloats {
     let src = &src[..ELEMENTS];
     // SAFETY: there are four elements in each half.
     unsafe { [vld1q_f32(src.as_ptr()), vld1q_f32(src[4..].as_ptr())] }
@@ -109,7 +109,7 @@ impl Float for MaybeUninit<f32> {}
 
 #[inline]
 #[target_feature(enable = "neon")]
-fn store(floats: Eight, dst: &mut [impl Float]) {
+fn store(floats: EightFloats, dst: &mut [impl Float]) {
     let (one, other) = dst[..ELEMENTS].split_at_mut(ELEMENTS / 2);
     // SAFETY: both are of four elements, which are FLOATs.
     unsafe {
@@ -121,7 +121,7 @@ fn store(floats: Eight, dst: &mut [impl Float]) {
 /// Eight FLOATs as FLOAT16; a NaN keeps its sign and becomes quiet.
 #[inline]
 #[target_feature(enable = "neon")]
-fn narrow([one, other]: Eight) -> uint16x8_t {
+fn narrow([one, other]: EightFloats) -> uint16x8_t {
     let half: uint16x8_t;
     // SAFETY: every arm64 has the instructions, which read and write these registers alone.
     unsafe {
@@ -140,7 +140,7 @@ fn narrow([one, other]: Eight) -> uint16x8_t {
 /// Eight FLOAT16s as FLOAT; a NaN keeps its sign and becomes quiet.
 #[inline]
 #[target_feature(enable = "neon")]
-fn widen(half: uint16x8_t) -> Eight {
+fn widen(half: uint16x8_t) -> EightFloats {
     let (one, other): (float32x4_t, float32x4_t);
     // SAFETY: as above.
     unsafe {

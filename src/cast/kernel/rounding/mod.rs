@@ -17,10 +17,10 @@ const TILE: usize = 1024;
 
 /// Rounding to one type.
 #[derive(Clone)]
-pub(crate) struct Rounding(Method);
+pub(crate) struct Rounding(RoundingMethod);
 
 #[derive(Clone)]
-enum Method {
+enum RoundingMethod {
     /// To the upper half of a FLOAT.
     UpperHalf,
     /// To FLOAT16, with the conversion instructions where the level has them, else by the two casts.
@@ -31,8 +31,8 @@ impl Rounding {
     /// Rounding to FLOAT16 or BFLOAT16; `None` for another type.
     pub(crate) fn to(ty: ElementType) -> Option<Rounding> {
         match ty {
-            ElementType::BFloat16 => Some(Rounding(Method::UpperHalf)),
-            ElementType::Float16 => Some(Rounding(Method::Half {
+            ElementType::BFloat16 => Some(Rounding(RoundingMethod::UpperHalf)),
+            ElementType::Float16 => Some(Rounding(RoundingMethod::Half {
                 narrow: select(ElementType::Float, ty, Rules::default()),
                 widen: select(ty, ElementType::Float, Rules::default()),
             })),
@@ -43,7 +43,7 @@ impl Rounding {
     /// Rounds FLOATs in place.
     pub(crate) fn run(&self, level: Level, floats: &mut [f32]) {
         match &self.0 {
-            Method::UpperHalf => level.run(
+            RoundingMethod::UpperHalf => level.run(
                 #[inline(always)]
                 || {
                     for x in floats {
@@ -51,7 +51,7 @@ impl Rounding {
                     }
                 },
             ),
-            Method::Half { narrow, widen } => {
+            RoundingMethod::Half { narrow, widen } => {
                 let done = round_to_half(level, floats);
                 let rest = floats.get_mut(done..).unwrap_or_default();
                 let mut halves = [0u16; TILE];

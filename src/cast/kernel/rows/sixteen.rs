@@ -19,17 +19,17 @@ const BLOCK: usize = VECTORS * ROW;
 const DEAR: usize = 48;
 
 /// A table of targets.
-pub(in crate::cast::kernel) struct Tables {
+pub(in crate::cast::kernel) struct RowTables {
     rows: Option<RowSums>,
     /// Bytes of a target.
     width: usize,
 }
 
-impl Tables {
+impl RowTables {
     /// Of 256 targets of so many bytes each.
-    pub(in crate::cast::kernel) fn new(targets: &[u8], width: usize) -> Tables {
+    pub(in crate::cast::kernel) fn new(targets: &[u8], width: usize) -> RowTables {
         let rows = RowSums::new(targets, width, TermReach::Row);
-        Tables { rows: rows.filter(|rows| rows.cost(width) < DEAR), width }
+        RowTables { rows: rows.filter(|rows| rows.cost(width) < DEAR), width }
     }
 
     /// Converts as many elements as fill blocks, and returns how many; as many are written.

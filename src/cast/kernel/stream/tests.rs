@@ -6,7 +6,7 @@ use crate::cast::rules::Rules;
 
 #[derive(Clone, Copy, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
-struct Line([u8; 64]);
+struct CacheLine([u8; 64]);
 
 #[test]
 fn a_streamed_output_is_the_same() {
@@ -18,7 +18,7 @@ fn a_streamed_output_is_the_same() {
         for level in Level::available() {
             let output = |elements| {
                 // Streaming needs a buffer that begins at a cache line.
-                let mut lines = vec![Line([0; 64]); (numbers.len() * written).div_ceil(64)];
+                let mut lines = vec![CacheLine([0; 64]); (numbers.len() * written).div_ceil(64)];
                 let dst = &mut bytemuck::cast_slice_mut(&mut lines)[..numbers.len() * written];
                 let dst = TargetBytes::over(dst).into_bytes();
                 run(kernel.as_ref(), level, (bytes, 4), (dst, written), elements);

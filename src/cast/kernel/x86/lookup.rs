@@ -10,15 +10,15 @@ use crate::cast::kernel::level::{Avx512, Level};
 use crate::cast::kernel::rows::RowSums;
 
 /// A table of targets as the instructions of each level want it.
-pub(in crate::cast::kernel) struct Tables {
+pub(in crate::cast::kernel) struct PlaneTables {
     planes: Planes,
     rows: Option<RowSums>,
 }
 
-impl Tables {
+impl PlaneTables {
     /// Of 256 targets of so many bytes each.
-    pub(in crate::cast::kernel) fn new(targets: &[u8], width: usize) -> Tables {
-        Tables { planes: Planes::new(targets, width), rows: rows::cheapest(targets, width) }
+    pub(in crate::cast::kernel) fn new(targets: &[u8], width: usize) -> PlaneTables {
+        PlaneTables { planes: Planes::new(targets, width), rows: rows::cheapest(targets, width) }
     }
 
     /// Converts as many elements as fill vectors, and returns how many; as many are written.

@@ -18,7 +18,7 @@ const SOURCE_TILE: usize = 4 << 10;
 const LINE: usize = 64;
 
 #[repr(align(64))]
-struct Tile([u8; TILE]);
+struct StreamTile([u8; TILE]);
 
 pub(in crate::cast::kernel) fn can_stream_to<T>(dst: &[T]) -> bool {
     dst.as_ptr().addr().is_multiple_of(LINE)
@@ -32,7 +32,7 @@ pub(in crate::cast::kernel) fn run(
     (src, read): (&[u8], usize),
     (dst, written): (&mut [MaybeUninit<u8>], usize),
 ) {
-    let mut tile = Tile([0; TILE]);
+    let mut tile = StreamTile([0; TILE]);
     let elements = (TILE / written).min(SOURCE_TILE / read);
     let step = elements * read;
     for (index, (part, dst)) in src.chunks(step).zip(dst.chunks_mut(elements * written)).enumerate()

@@ -19,7 +19,7 @@ const INTEGERS: f64 = 1.5 * (1u64 << 52) as f64;
 const LIMIT: f64 = (1u64 << 51) as f64;
 
 /// Eight numbers.
-type Eight = [__m256d; 2];
+type EightDoubles = [__m256d; 2];
 
 /// A type whose elements are DOUBLEs.
 pub(super) trait Doubles: Pod + Send + Sync {
@@ -29,12 +29,12 @@ pub(super) trait Doubles: Pod + Send + Sync {
     /// # Safety
     ///
     /// The CPU has AVX2 and F16C.
-    unsafe fn integers(src: &[Self]) -> Option<Eight>;
+    unsafe fn integers(src: &[Self]) -> Option<EightDoubles>;
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn widen(x: __m256) -> Eight {
+fn widen(x: __m256) -> EightDoubles {
     [_mm256_cvtps_pd(_mm256_castps256_ps128(x)), _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(x))]
 }
 
@@ -43,7 +43,7 @@ fn widen(x: __m256) -> Eight {
 /// The CPU has AVX2 and F16C.
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
-unsafe fn truncated<S: Floats>(src: &[S]) -> Option<Eight> {
+unsafe fn truncated<S: Floats>(src: &[S]) -> Option<EightDoubles> {
     // SAFETY: as the caller promises.
     let x = unsafe { S::eight(src, 0) };
     let magnitude = _mm256_andnot_ps(_mm256_set1_ps(-0.0), x);
@@ -57,7 +57,7 @@ macro_rules! doubles {
         impl Doubles for $of {
             #[inline]
             #[target_feature(enable = "avx2,f16c")]
-            unsafe fn integers($src: &[$of]) -> Option<Eight> {
+            unsafe fn integers($src: &[$of]) -> Option<EightDoubles> {
                 $integers
             }
         }
@@ -109,7 +109,7 @@ fn of_integers(n: __m256i) -> __m256d {
 /// The bits of the sums that are integers of 64 bits but for a constant whose low 32 bits are zero.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn sums(integers: Eight) -> [__m256i; 2] {
+fn sums(integers: EightDoubles) -> [__m256i; 2] {
     let constant = _mm256_set1_pd(INTEGERS);
     let [one, other] = integers;
     [
@@ -243,7 +243,7 @@ eights! {
 /// Eight DOUBLEs as the FLOATs that they round to.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn rounded([one, other]: Eight) -> __m256 {
+fn rounded([one, other]: EightDoubles) -> __m256 {
     _mm256_set_m128(_mm256_cvtpd_ps(other), _mm256_cvtpd_ps(one))
 }
 
@@ -307,7 +307,7 @@ impl Block for FloatToDouble {
 /// FLOAT's smallest normal number, or if not `EVERYWHERE`, one that may be even there.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn odd<const EVERYWHERE: bool>(x: Eight) -> Option<__m256> {
+fn odd<const EVERYWHERE: bool>(x: EightDoubles) -> Option<__m256> {
     // Bits of a DOUBLE that a FLOAT has not.
     let lost = _mm256_set1_epi64x((1 << 29) - 1);
     let normal = _mm256_set1_pd(f32::MIN_POSITIVE.into());

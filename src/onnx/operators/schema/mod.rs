@@ -13,8 +13,8 @@ const TABLE: &str = include_str!("../schemas.tsv");
 pub(crate) struct Schema {
     /// The opset that it came with.
     pub(crate) since: i64,
-    inputs: Vec<Parameter>,
-    outputs: Vec<Parameter>,
+    inputs: Vec<FormalParameter>,
+    outputs: Vec<FormalParameter>,
     variables: Vec<(&'static str, Vec<ElementType>)>,
     /// The attributes whose number is an element type, with their defaults.
     type_attributes: Vec<(&'static str, Option<ElementType>)>,
@@ -22,7 +22,7 @@ pub(crate) struct Schema {
 
 /// An input or output, or as many as there are of a last one that may be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Parameter {
+pub(crate) struct FormalParameter {
     pub(crate) ty: ParameterType,
     occurs: Occurs,
 }
@@ -69,13 +69,13 @@ pub(crate) fn versions(operator: &str) -> &'static [Schema] {
 
 impl Schema {
     /// The input at a place; `None` where the operator has none there.
-    pub(crate) fn input(&self, index: usize) -> Option<Parameter> {
+    pub(crate) fn input(&self, index: usize) -> Option<FormalParameter> {
         at(&self.inputs, index)
     }
 
     /// The places of the inputs that every node has.
     pub(crate) fn needed_inputs(&self) -> impl Iterator<Item = usize> {
-        let is_needed = |(_, input): &(usize, &Parameter)| input.occurs == Occurs::Once;
+        let is_needed = |(_, input): &(usize, &FormalParameter)| input.occurs == Occurs::Once;
         self.inputs.iter().enumerate().filter(is_needed).map(|(place, _)| place)
     }
 
@@ -85,7 +85,7 @@ impl Schema {
     }
 
     /// The output at a place; `None` where the operator has none there.
-    pub(crate) fn output(&self, index: usize) -> Option<Parameter> {
+    pub(crate) fn output(&self, index: usize) -> Option<FormalParameter> {
         at(&self.outputs, index)
     }
 
@@ -149,7 +149,7 @@ impl Schema {
     }
 }
 
-impl Parameter {
+impl FormalParameter {
     /// Whether a node may do without it.
     pub(crate) fn is_optional(&self) -> bool {
         self.occurs == Occurs::AtMostOnce
@@ -161,9 +161,10 @@ impl Parameter {
     }
 }
 
-fn at(parameters: &[Parameter], index: usize) -> Option<Parameter> {
-    let is_repeated =
-        |last: &&Parameter| matches!(last.occurs, Occurs::Repeated | Occurs::RepeatedWithAnyTypes);
+fn at(parameters: &[FormalParameter], index: usize) -> Option<FormalParameter> {
+    let is_repeated = |last: &&FormalParameter| {
+        matches!(last.occurs, Occurs::Repeated | Occurs::RepeatedWithAnyTypes)
+    };
     parameters.get(index).or(parameters.last().filter(is_repeated)).copied()
 }
 
@@ -219,7 +220,7 @@ fn variable(entry: &'static str) -> Option<(&'static str, Vec<ElementType>)> {
 fn parameter(
     entry: &'static str,
     variables: &[(&'static str, Vec<ElementType>)],
-) -> Option<Parameter> {
+) -> Option<FormalParameter> {
     let name = entry.trim_end_matches(['?', '*']);
     let occurs = match &entry[name.len()..] {
         "" => Occurs::Once,
@@ -233,7 +234,7 @@ fn parameter(
     } else {
         ParameterType::Fixed(element_type(name)?)
     };
-    Some(Parameter { ty, occurs })
+    Some(FormalParameter { ty, occurs })
 }
 
 /// `to` or `dtype=FLOAT`.

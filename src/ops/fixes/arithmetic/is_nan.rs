@@ -24,8 +24,8 @@ pub(crate) fn build(_: &ParsingContext, node: &NodeProto) -> Built {
         TractResult::Ok(given.unwrap_or(1) != 0)
     };
     let test = match node.op_type.as_str() {
-        "IsNaN" => Test::Nan,
-        _ => Test::Infinity {
+        "IsNaN" => FloatTest::Nan,
+        _ => FloatTest::Infinity {
             is_above: flag("detect_positive")?,
             is_below: flag("detect_negative")?,
         },
@@ -35,7 +35,7 @@ pub(crate) fn build(_: &ParsingContext, node: &NodeProto) -> Built {
 
 /// What is asked of each element.
 #[derive(Debug, Clone, Copy)]
-enum Test {
+enum FloatTest {
     Nan,
     /// Of either sign, as these say.
     Infinity {
@@ -44,11 +44,11 @@ enum Test {
     },
 }
 
-impl Expansion for Test {
+impl Expansion for FloatTest {
     fn name(&self) -> StaticName {
         match self {
-            Test::Nan => "IsNaN".into(),
-            Test::Infinity { .. } => "IsInf".into(),
+            FloatTest::Nan => "IsNaN".into(),
+            FloatTest::Infinity { .. } => "IsInf".into(),
         }
     }
 
@@ -61,8 +61,8 @@ impl Expansion for Test {
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let input = *inputs.first().context("an input")?;
         match *self {
-            Test::Nan => wire_is_nan(prefix, model, input),
-            Test::Infinity { is_above, is_below } => {
+            FloatTest::Nan => wire_is_nan(prefix, model, input),
+            FloatTest::Infinity { is_above, is_below } => {
                 wire_is_infinite(prefix, model, input, [is_above, is_below])
             }
         }

@@ -21,7 +21,7 @@ use crate::ops::host::saved::{by_debug, save};
 
 /// What is made of the elements along the reduced axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reducer {
+enum ReduceKind {
     ArgMax { last: bool },
     ArgMin { last: bool },
     L1,
@@ -36,50 +36,50 @@ enum Reducer {
     SumSquare,
 }
 
-impl Reducer {
-    const ALL: [Reducer; 14] = [
-        Reducer::ArgMax { last: false },
-        Reducer::ArgMax { last: true },
-        Reducer::ArgMin { last: false },
-        Reducer::ArgMin { last: true },
-        Reducer::L1,
-        Reducer::L2,
-        Reducer::LogSum,
-        Reducer::LogSumExp,
-        Reducer::Max,
-        Reducer::Mean,
-        Reducer::Min,
-        Reducer::Prod,
-        Reducer::Sum,
-        Reducer::SumSquare,
+impl ReduceKind {
+    const ALL: [ReduceKind; 14] = [
+        ReduceKind::ArgMax { last: false },
+        ReduceKind::ArgMax { last: true },
+        ReduceKind::ArgMin { last: false },
+        ReduceKind::ArgMin { last: true },
+        ReduceKind::L1,
+        ReduceKind::L2,
+        ReduceKind::LogSum,
+        ReduceKind::LogSumExp,
+        ReduceKind::Max,
+        ReduceKind::Mean,
+        ReduceKind::Min,
+        ReduceKind::Prod,
+        ReduceKind::Sum,
+        ReduceKind::SumSquare,
     ];
 
-    fn of(site: &HookSite) -> TractResult<Option<Reducer>> {
+    fn of(site: &HookSite) -> TractResult<Option<ReduceKind>> {
         let last = site.int("select_last_index", 0)? != 0;
         Ok(Some(match site.proto.op_type.as_str() {
-            "ArgMax" => Reducer::ArgMax { last },
-            "ArgMin" => Reducer::ArgMin { last },
-            "ReduceL1" => Reducer::L1,
-            "ReduceL2" => Reducer::L2,
-            "ReduceLogSum" => Reducer::LogSum,
-            "ReduceLogSumExp" => Reducer::LogSumExp,
-            "ReduceMax" => Reducer::Max,
-            "ReduceMean" => Reducer::Mean,
-            "ReduceMin" => Reducer::Min,
-            "ReduceProd" => Reducer::Prod,
-            "ReduceSum" => Reducer::Sum,
-            "ReduceSumSquare" => Reducer::SumSquare,
+            "ArgMax" => ReduceKind::ArgMax { last },
+            "ArgMin" => ReduceKind::ArgMin { last },
+            "ReduceL1" => ReduceKind::L1,
+            "ReduceL2" => ReduceKind::L2,
+            "ReduceLogSum" => ReduceKind::LogSum,
+            "ReduceLogSumExp" => ReduceKind::LogSumExp,
+            "ReduceMax" => ReduceKind::Max,
+            "ReduceMean" => ReduceKind::Mean,
+            "ReduceMin" => ReduceKind::Min,
+            "ReduceProd" => ReduceKind::Prod,
+            "ReduceSum" => ReduceKind::Sum,
+            "ReduceSumSquare" => ReduceKind::SumSquare,
             _ => return Ok(None),
         }))
     }
 
     fn is_place(self) -> bool {
-        matches!(self, Reducer::ArgMax { .. } | Reducer::ArgMin { .. })
+        matches!(self, ReduceKind::ArgMax { .. } | ReduceKind::ArgMin { .. })
     }
 
     /// Whether tract computes it rightly for a type. Of INT8 and the like it clamps sums.
     fn is_right_in_stock(self, ty: DatumType) -> bool {
-        let extreme = matches!(self, Reducer::Max | Reducer::Min) || self.is_place();
+        let extreme = matches!(self, ReduceKind::Max | ReduceKind::Min) || self.is_place();
         let tracts =
             !matches!(ty, DatumType::U32 | DatumType::U64 | DatumType::Bool | DatumType::TDim);
         extreme && tracts
@@ -94,8 +94,8 @@ impl Reducer {
             _ => return None,
         };
         match self {
-            Reducer::Max => Some(0),
-            Reducer::Min => Some(greatest),
+            ReduceKind::Max => Some(0),
+            ReduceKind::Min => Some(greatest),
             _ => None,
         }
     }
@@ -118,23 +118,23 @@ impl Reducer {
             found.map(|(place, _)| place)
         };
         Some(match self {
-            Reducer::ArgMax { last } => return place(|a, b| a > b, last),
-            Reducer::ArgMin { last } => return place(|a, b| a < b, last),
-            Reducer::Max => return elements.max(),
-            Reducer::Min => return elements.min(),
-            Reducer::Mean if count == 0 => return None,
-            Reducer::Mean => sum(&mut elements.clone()) / count,
-            Reducer::Sum => sum(&mut elements.clone()),
-            Reducer::Prod => elements.fold(1, i128::wrapping_mul),
-            Reducer::L1 => sum(&mut elements.map(i128::abs)),
-            Reducer::SumSquare => sum(&mut elements.map(|x| x.wrapping_mul(x))),
+            ReduceKind::ArgMax { last } => return place(|a, b| a > b, last),
+            ReduceKind::ArgMin { last } => return place(|a, b| a < b, last),
+            ReduceKind::Max => return elements.max(),
+            ReduceKind::Min => return elements.min(),
+            ReduceKind::Mean if count == 0 => return None,
+            ReduceKind::Mean => sum(&mut elements.clone()) / count,
+            ReduceKind::Sum => sum(&mut elements.clone()),
+            ReduceKind::Prod => elements.fold(1, i128::wrapping_mul),
+            ReduceKind::L1 => sum(&mut elements.map(i128::abs)),
+            ReduceKind::SumSquare => sum(&mut elements.map(|x| x.wrapping_mul(x))),
             // The square of a UINT64 may be no signed number of 128 bits.
-            Reducer::L2 => {
+            ReduceKind::L2 => {
                 let squares = elements.map(|x| x.unsigned_abs().saturating_mul(x.unsigned_abs()));
                 squares.fold(0, u128::saturating_add).isqrt() as i128
             }
-            Reducer::LogSum => (sum(&mut elements.clone()) as f64).ln() as i128,
-            Reducer::LogSumExp => {
+            ReduceKind::LogSum => (sum(&mut elements.clone()) as f64).ln() as i128,
+            ReduceKind::LogSumExp => {
                 let max = elements.clone().max()? as f64;
                 (elements.map(|x| (x as f64 - max).exp()).sum::<f64>().ln() + max) as i128
             }
@@ -144,7 +144,7 @@ impl Reducer {
 
 /// Wires the reduction of integers, of BOOL, or of dimensions.
 pub(crate) fn reduce(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
-    let Some(reducer) = Reducer::of(site)? else { return Ok(None) };
+    let Some(reducer) = ReduceKind::of(site)? else { return Ok(None) };
     let is_ours = |ty: DatumType| {
         let is_whole = is_integer(ty) || matches!(ty, DatumType::Bool | DatumType::TDim);
         is_whole && !reducer.is_right_in_stock(ty)
@@ -249,7 +249,7 @@ pub(crate) struct IntegerReduce {
     node: Label,
     /// In order.
     axes: TVec<usize>,
-    reducer: Reducer,
+    reducer: ReduceKind,
 }
 
 impl IntegerReduce {
@@ -286,8 +286,8 @@ impl IntegerReduce {
         }
         let dims = input.try_as_plain_ram()?.as_slice::<TDim>()?.iter();
         let result: TDim = match self.reducer {
-            Reducer::Sum => dims.sum(),
-            Reducer::Prod => dims.product(),
+            ReduceKind::Sum => dims.sum(),
+            ReduceKind::Prod => dims.product(),
             _ => return Ok(None),
         };
         Ok(Some(tensor0(result).broadcast_into_rank(input.rank())?))
@@ -333,5 +333,5 @@ impl TypedOp for IntegerReduce {
     as_op!();
 }
 
-by_debug!(Reducer, Reducer::ALL.into_iter());
+by_debug!(ReduceKind, ReduceKind::ALL.into_iter());
 save!(IntegerReduce, "tract_onnx_cast_reduce", node { axes, reducer });

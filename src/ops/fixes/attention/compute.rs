@@ -4,7 +4,7 @@ use tract_onnx::tract_core::internal::*;
 
 use super::Real;
 use super::bias::{Mask, QueryPlace, softmax};
-use super::op::{Attend, Optional};
+use super::op::{Attend, AttentionInput};
 use super::shapes::AttentionSizes;
 use crate::cast::kernel::level::Level;
 use crate::ops::fixes::recurrent::PackedRows;
@@ -57,10 +57,12 @@ impl Attend {
         let all = sizes.past + sizes.keys;
         let past = |which| self.place(which).map_or(Ok(&[][..]), elements);
         let (groups, batch) = (sizes.groups, sizes.batch);
-        let key = self.present(past(Optional::PastKey)?, elements(1)?, sizes, sizes.key_size);
-        let value = self.present(past(Optional::PastValue)?, elements(2)?, sizes, sizes.value_size);
-        let mask = self.place(Optional::Mask).map(|place| mask(&inputs[place])).transpose()?;
-        let lengths = match self.place(Optional::Lengths) {
+        let key = self.present(past(AttentionInput::PastKey)?, elements(1)?, sizes, sizes.key_size);
+        let value =
+            self.present(past(AttentionInput::PastValue)?, elements(2)?, sizes, sizes.value_size);
+        let mask =
+            self.place(AttentionInput::Mask).map(|place| mask(&inputs[place])).transpose()?;
+        let lengths = match self.place(AttentionInput::Lengths) {
             Some(place) => Some(inputs[place].try_as_plain_ram()?.as_slice::<i64>()?),
             None => None,
         };

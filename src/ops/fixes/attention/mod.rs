@@ -17,7 +17,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
 pub(crate) use self::op::Attend;
-use self::op::{Heads, Optional};
+use self::op::{AttentionInput, Heads};
 use super::recurrent::Real;
 use crate::error::Error;
 use crate::onnx::node::node_name;
@@ -103,12 +103,13 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     if places.get(..3) != Some(&[0, 1, 2]) {
         Err(refuse.because("has no Q, no K or no V"))?;
     }
-    let given: TVec<Optional> = places.iter().filter_map(|place| Optional::of(*place)).collect();
+    let given: TVec<AttentionInput> =
+        places.iter().filter_map(|place| AttentionInput::of(*place)).collect();
     let has = |which| given.contains(&which);
-    if has(Optional::PastKey) != has(Optional::PastValue) {
+    if has(AttentionInput::PastKey) != has(AttentionInput::PastValue) {
         Err(refuse.because("has one of `past_key` and `past_value`, not both"))?;
     }
-    if has(Optional::PastKey) && has(Optional::Lengths) {
+    if has(AttentionInput::PastKey) && has(AttentionInput::Lengths) {
         Err(refuse.because("has both `past_key` and `nonpad_kv_seqlen`"))?;
     }
     let is_there = |place: usize| node.output.get(place).is_some_and(|name| !name.is_empty());
@@ -136,9 +137,9 @@ fn has_stock(op: &Attend) -> bool {
         && op.right.is_none()
         && !op.in_double
         && !op.emitted[3]
-        && !op.given.contains(&Optional::Mask)
-        && !op.given.contains(&Optional::Lengths)
-        && !(op.is_causal && op.given.contains(&Optional::PastKey))
+        && !op.given.contains(&AttentionInput::Mask)
+        && !op.given.contains(&AttentionInput::Lengths)
+        && !(op.is_causal && op.given.contains(&AttentionInput::PastKey))
 }
 
 fn build_stock(

@@ -10,7 +10,7 @@ use crate::ops::host::saved::{fields, members, save};
 
 members! {
     /// What may be given beside Q, K and V, in ONNX's order.
-    pub(super) enum Optional {
+    pub(super) enum AttentionInput {
         Mask,
         PastKey,
         PastValue,
@@ -19,10 +19,10 @@ members! {
     }
 }
 
-impl Optional {
+impl AttentionInput {
     /// What ONNX's input at a place is.
-    pub(super) fn of(place: usize) -> Option<Optional> {
-        Optional::ALL.get(place.checked_sub(3)?).copied()
+    pub(super) fn of(place: usize) -> Option<AttentionInput> {
+        AttentionInput::ALL.get(place.checked_sub(3)?).copied()
     }
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Attend {
     /// Whether the softmax is computed in DOUBLE.
     pub(super) in_double: bool,
     /// In ONNX's order.
-    pub(super) given: TVec<Optional>,
+    pub(super) given: TVec<AttentionInput>,
     /// Which of the outputs there are.
     pub(super) emitted: [bool; 4],
 }
@@ -71,7 +71,7 @@ impl Attend {
     }
 
     /// Which of the inputs it is.
-    pub(super) fn place(&self, which: Optional) -> Option<usize> {
+    pub(super) fn place(&self, which: AttentionInput) -> Option<usize> {
         Some(3 + self.given.iter().position(|given| *given == which)?)
     }
 }

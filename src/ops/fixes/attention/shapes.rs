@@ -2,7 +2,7 @@
 
 use tract_onnx::tract_core::internal::*;
 
-use super::op::{Attend, Optional};
+use super::op::{Attend, AttentionInput};
 
 /// Sizes, as numbers or as dimensions.
 #[derive(Debug, Clone)]
@@ -22,7 +22,8 @@ impl Attend {
     /// The sizes by the inputs' shapes. Fails where shapes contradict each other.
     pub(super) fn sizes(&self, shapes: &[&[TDim]]) -> TractResult<AttentionSizes<TDim>> {
         let shape = |place: usize| shapes.get(place).copied().unwrap_or_default();
-        let past = self.place(Optional::PastKey).and_then(|place| shape(place).get(2).cloned());
+        let past =
+            self.place(AttentionInput::PastKey).and_then(|place| shape(place).get(2).cloned());
         let past = past.unwrap_or_else(|| 0.to_dim());
         let head = |dim: &TDim, heads: usize| {
             let is_whole = dim.as_i64().is_none_or(|size| size % heads as i64 == 0);
@@ -94,10 +95,10 @@ impl Attend {
         for (place, fact) in facts.iter().enumerate() {
             let which = place.checked_sub(3).and_then(|place| self.given.get(place));
             let fits = match which {
-                Some(Optional::Mask) => {
+                Some(AttentionInput::Mask) => {
                     fact.datum_type == ty || fact.datum_type == bool::datum_type()
                 }
-                Some(Optional::Lengths) => fact.datum_type == i64::datum_type(),
+                Some(AttentionInput::Lengths) => fact.datum_type == i64::datum_type(),
                 _ => fact.datum_type == ty,
             };
             if !fits {
@@ -115,7 +116,7 @@ impl Attend {
         if differs(key, &of_keys) {
             Err(self.error(format!("has keys of size {key}, not {of_keys}")))?;
         }
-        if let Some(mask) = self.place(Optional::Mask).and_then(|place| shapes.get(place)) {
+        if let Some(mask) = self.place(AttentionInput::Mask).and_then(|place| shapes.get(place)) {
             self.check_mask(mask, &sizes)?;
         }
         Ok(())

@@ -129,29 +129,29 @@ fn check_trees(node: &NodeProto) -> TractResult<()> {
 
 /// Says what is wrong with a tree, children by node, if a path in it does not end.
 fn endless(nodes: &BTreeMap<i64, Option<[i64; 2]>>) -> Option<String> {
-    enum State {
+    enum VisitState {
         /// On the path that is being followed.
         Open,
         Done,
     }
-    let mut states: HashMap<i64, State> = HashMap::new();
+    let mut states: HashMap<i64, VisitState> = HashMap::new();
     for start in nodes.keys() {
         // Each with whether its children have been followed.
         let mut path = vec![(*start, false)];
         while let Some((id, is_followed)) = path.pop() {
             if is_followed {
-                states.insert(id, State::Done);
+                states.insert(id, VisitState::Done);
                 continue;
             }
             match states.get(&id) {
-                Some(State::Done) => continue,
-                Some(State::Open) => return Some(format!("whose node {id} is below itself")),
+                Some(VisitState::Done) => continue,
+                Some(VisitState::Open) => return Some(format!("whose node {id} is below itself")),
                 None => {}
             }
             let Some(children) = nodes.get(&id) else {
                 return Some(format!("that leads to node {id}, which it does not have"));
             };
-            states.insert(id, State::Open);
+            states.insert(id, VisitState::Open);
             path.push((id, true));
             path.extend(children.iter().flatten().map(|child| (*child, false)));
         }

@@ -1,6 +1,8 @@
 //! The elementary functions of FLOATs, right to one unit, in FLOAT arithmetic without branches.
 
-use super::pairs::{DOWN, Power, add, beside_one, div, fma, mul, negative, pick, power, series};
+use super::pairs::{
+    DOWN, Exponential, add, beside_one, div, fma, mul, negative, pick, power, series,
+};
 
 /// 2√(2/π), and times 0.044715: what `Gelu`'s approximation is the sigmoid of.
 const TANH_GELU: [(f32, f32); 2] = [(1.595_769_2, -4.534_068e-8), (0.071_354_814, 2.398_832_4e-9)];
@@ -221,7 +223,7 @@ fn tail<const FUSED: bool>(v: f32, rest: f32) -> (f32, f32) {
 
 /// x times 2^k · `below` where x is negative, and times 1 less that where it is not.
 #[inline(always)]
-fn of_tail<const FUSED: bool>(x: f32, power: Power, below: (f32, f32), is_far: bool) -> f32 {
+fn of_tail<const FUSED: bool>(x: f32, power: Exponential, below: (f32, f32), is_far: bool) -> f32 {
     let up = if is_far { 0.0 } else { power.up() };
     let scale = beside_one(up);
     let less = fma::<FUSED>(-below.0, scale, 1.0);

@@ -15,7 +15,7 @@ const LN_2_REST: f32 = -1.904_654_3e-9;
 const EXPONENTIAL: [f32; 5] =
     [0.499_999_93, 0.166_665_2, 0.041_668_39, 0.008_368_716, 0.001_381_460_2];
 
-/// 2^-64, by which [`Power::up`] is too large.
+/// 2^-64, by which [`Exponential::up`] is too large.
 pub(super) const DOWN: f32 = 5.421_011e-20;
 
 /// a · b + c, rounded once.
@@ -62,7 +62,7 @@ pub(super) fn negative(x: f32) -> u32 {
 
 /// 2^k · (1 + high + low).
 #[derive(Clone, Copy)]
-pub(super) struct Power {
+pub(super) struct Exponential {
     /// k in the low bits.
     bits: u32,
     pub(super) high: f32,
@@ -71,7 +71,7 @@ pub(super) struct Power {
 
 /// e^(x + rest), of x from −127 to 80 and a rest that is less than a unit of it.
 #[inline(always)]
-pub(super) fn power<const FUSED: bool>(x: f32, rest: f32) -> Power {
+pub(super) fn power<const FUSED: bool>(x: f32, rest: f32) -> Exponential {
     let sum = fma::<FUSED>(x, LOG2_E, ROUNDS);
     let k = sum - ROUNDS;
     // This is exact: both are multiples of what a FLOAT of the difference's size can tell apart.
@@ -81,7 +81,7 @@ pub(super) fn power<const FUSED: bool>(x: f32, rest: f32) -> Power {
     let sum_of_terms = series::<FUSED>(&EXPONENTIAL, r);
     let high = fma::<FUSED>(term, sum_of_terms, r);
     let low = fma::<FUSED>(term, sum_of_terms, r - high);
-    Power { bits: sum.to_bits(), high, low }
+    Exponential { bits: sum.to_bits(), high, low }
 }
 
 /// 2^k of 2^(k + 64), to be added to 1 or 2: 0 below 2^-50, which changes nothing there and whose square would soon be a subnormal
@@ -92,7 +92,7 @@ pub(super) fn beside_one(up: f32) -> f32 {
     DOWN * if up < LEAST { 0.0 } else { up }
 }
 
-impl Power {
+impl Exponential {
     /// 2^(k + 64), which is a normal number.
     #[inline(always)]
     pub(super) fn up(self) -> f32 {

@@ -27,12 +27,12 @@ const RANGE: &str = "Range";
 
 /// Builds it of a node.
 pub(crate) fn build(_: &ParsingContext, node: &NodeProto) -> Built {
-    Ok((expand(Range { node: node_name(node) }), vec![]))
+    Ok((expand(RangeOp { node: node_name(node) }), vec![]))
 }
 
 /// tract's `Range`, but for integers.
 #[derive(Debug, Clone)]
-struct Range {
+struct RangeOp {
     /// For messages.
     node: String,
 }
@@ -101,7 +101,7 @@ fn count(start: i128, limit: i128, step: i128) -> Option<i128> {
     (stride != 0).then(|| if span <= 0 { 0 } else { (span - 1) / stride + 1 })
 }
 
-impl Expansion for Range {
+impl Expansion for RangeOp {
     fn name(&self) -> StaticName {
         RANGE.into()
     }

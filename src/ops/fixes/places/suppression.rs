@@ -25,7 +25,7 @@ pub(crate) fn suppression(site: &HookSite, model: &mut TypedModel, inputs: &[Out
     if some && inputs.iter().take(LIMIT).all(is_open) {
         return Ok(None);
     }
-    let kept = model.wire_node(site.part("limit"), Limit, &[limit])?;
+    let kept = model.wire_node(site.part("limit"), BoxLimit, &[limit])?;
     let exchanged = |input: &OutletId| *kept.first().filter(|_| *input == limit).unwrap_or(input);
     let inputs: Wires = inputs.iter().map(exchanged).collect();
     site.wire_stock(model, &inputs).map(Some)
@@ -33,11 +33,11 @@ pub(crate) fn suppression(site: &HookSite, model: &mut TypedModel, inputs: &[Out
 
 /// A limit, below 0 where it leaves no boxes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Limit;
+pub(crate) struct BoxLimit;
 
-typed_op!(Limit, "Limit");
+typed_op!(BoxLimit, "Limit");
 
-impl EvalOp for Limit {
+impl EvalOp for BoxLimit {
     not_out_of_plan!();
 
     fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
@@ -48,10 +48,10 @@ impl EvalOp for Limit {
     }
 }
 
-impl TypedOp for Limit {
+impl TypedOp for BoxLimit {
     same_facts!();
 
     as_op!();
 }
 
-save!(Limit, "tract_onnx_cast_limit_of_boxes", {});
+save!(BoxLimit, "tract_onnx_cast_limit_of_boxes", {});

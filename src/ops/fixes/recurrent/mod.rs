@@ -23,7 +23,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use self::layer::{Cell, Direction, Layer, direction};
 pub(crate) use self::op::Recurrent;
-use self::op::{Emitted, Optional};
+use self::op::{Emitted, RecurrentInput};
 pub(super) use self::product::{PackedRows, Real};
 pub(crate) use self::scanned::Activate;
 use crate::ops::host::hook::{HookSite, Instead};
@@ -61,9 +61,9 @@ pub(crate) fn recurrent(site: &HookSite, model: &mut TypedModel, inputs: &[Outle
     if !matches!(x.datum_type, DatumType::F32 | DatumType::F64) {
         return Ok(None);
     }
-    let given: TVec<Optional> = places(site)
+    let given: TVec<RecurrentInput> = places(site)
         .into_iter()
-        .filter_map(|(place, _)| Optional::ALL.get(place.checked_sub(3)?).copied())
+        .filter_map(|(place, _)| RecurrentInput::ALL.get(place.checked_sub(3)?).copied())
         .collect();
     if streams(&layer, x, &given) {
         return scanned::wire(site, model, inputs).map(Some);
@@ -82,14 +82,14 @@ fn places(site: &HookSite) -> Vec<(usize, usize)> {
 }
 
 /// Whether tract's `Scan` is right and the time is a symbol, so that it can be run piece by piece.
-fn streams(layer: &Layer, x: &TypedFact, given: &[Optional]) -> bool {
+fn streams(layer: &Layer, x: &TypedFact, given: &[RecurrentInput]) -> bool {
     let (time, batch) = if layer.batch_first { (1, 0) } else { (0, 1) };
     let is_number = |axis: usize| x.shape.get(axis).is_some_and(|dim| dim.as_i64().is_some());
     let is_given = |which| given.contains(&which);
     let starts = match layer.cell {
-        Cell::Rnn | Cell::Gru => is_number(batch) || is_given(Optional::InitialH),
+        Cell::Rnn | Cell::Gru => is_number(batch) || is_given(RecurrentInput::InitialH),
         // tract takes zeros of a constant shape for one zero, whose shape is then another.
-        Cell::Lstm => is_given(Optional::InitialH) && is_given(Optional::InitialC),
+        Cell::Lstm => is_given(RecurrentInput::InitialH) && is_given(RecurrentInput::InitialC),
     };
     layer.is_plain()
         && !layer.linear_before_reset
@@ -98,8 +98,8 @@ fn streams(layer: &Layer, x: &TypedFact, given: &[Optional]) -> bool {
         && x.datum_type == DatumType::F32
         && !is_number(time)
         && starts
-        && !is_given(Optional::Lengths)
-        && !is_given(Optional::Peepholes)
+        && !is_given(RecurrentInput::Lengths)
+        && !is_given(RecurrentInput::Peepholes)
 }
 
 /// The layer that a node is, `None` where the size of its state is not known yet.

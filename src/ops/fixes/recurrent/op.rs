@@ -16,7 +16,7 @@ use crate::ops::host::saved::{Row, Save, Saved, members};
 
 members! {
     /// What may be given beside x, W and R, in ONNX's order.
-    pub(super) enum Optional {
+    pub(super) enum RecurrentInput {
         Bias,
         Lengths,
         InitialH,
@@ -38,7 +38,7 @@ pub(crate) struct Recurrent {
     pub(super) node: Label,
     pub(super) layer: Layer,
     /// In ONNX's order.
-    pub(super) given: TVec<Optional>,
+    pub(super) given: TVec<RecurrentInput>,
     pub(super) emitted: Emitted,
     /// W and R where they are constants, which then are no inputs.
     pub(super) weights: Option<Arc<LayerMatrices>>,
@@ -71,7 +71,7 @@ impl Recurrent {
     }
 
     /// An input that may be given.
-    fn optional<'a>(&self, inputs: &'a [TValue], which: Optional) -> Option<&'a TValue> {
+    fn optional<'a>(&self, inputs: &'a [TValue], which: RecurrentInput) -> Option<&'a TValue> {
         let first = if self.weights.is_some() { 1 } else { 3 };
         let place = self.given.iter().position(|given| *given == which)?;
         inputs.get(first + place)
@@ -81,7 +81,7 @@ impl Recurrent {
     fn elements<'a, T: Real>(
         &self,
         inputs: &'a [TValue],
-        which: Optional,
+        which: RecurrentInput,
         count: usize,
     ) -> TractResult<&'a [T]> {
         let Some(input) = self.optional(inputs, which) else { return Ok(&[]) };
@@ -104,7 +104,7 @@ impl Recurrent {
 
     /// How many steps each place in the batch has.
     fn lengths(&self, inputs: &[TValue], layout: &SequenceLayout) -> TractResult<Vec<usize>> {
-        let Some(lengths) = self.optional(inputs, Optional::Lengths) else {
+        let Some(lengths) = self.optional(inputs, RecurrentInput::Lengths) else {
             return Ok(vec![layout.times; layout.batch]);
         };
         let lengths = lengths.cast_to::<i64>()?;
@@ -183,11 +183,12 @@ impl Recurrent {
     ) -> TractResult<RecurrentOutputs<T>> {
         let (of_state, width) = (layout.of_state(), self.layer.cell.gates() * layout.hidden);
         let lengths = self.lengths(inputs, layout)?;
-        let initial_h = self.elements::<T>(inputs, Optional::InitialH, of_state)?;
-        let initial_c = self.elements::<T>(inputs, Optional::InitialC, of_state)?;
-        let biases = self.elements::<T>(inputs, Optional::Bias, layout.directions * 2 * width)?;
+        let initial_h = self.elements::<T>(inputs, RecurrentInput::InitialH, of_state)?;
+        let initial_c = self.elements::<T>(inputs, RecurrentInput::InitialC, of_state)?;
+        let biases =
+            self.elements::<T>(inputs, RecurrentInput::Bias, layout.directions * 2 * width)?;
         let count = layout.directions * 3 * layout.hidden;
-        let peepholes = self.elements::<T>(inputs, Optional::Peepholes, count)?;
+        let peepholes = self.elements::<T>(inputs, RecurrentInput::Peepholes, count)?;
         let zeros = |count: usize| vec![T::default(); count];
         let of_y = if self.emitted[0] { layout.times * of_state } else { 0 };
         let mut made = RecurrentOutputs { y: zeros(of_y), h: zeros(of_state), c: zeros(of_state) };

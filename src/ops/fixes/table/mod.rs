@@ -14,7 +14,7 @@ use crate::ops::quantize;
 
 /// Operators of tract's that are put right.
 #[allow(dead_code, reason = "a test reads why")]
-pub(crate) struct Fix {
+pub(crate) struct OperatorFix {
     pub(crate) operators: &'static [&'static str],
     pub(crate) by: By,
     /// What tract does, in short.
@@ -37,8 +37,8 @@ const fn fix(
     by: By,
     reason: &'static str,
     row: &'static str,
-) -> Fix {
-    Fix { operators, by, reason, row }
+) -> OperatorFix {
+    OperatorFix { operators, by, reason, row }
 }
 
 const fn hook(wire: Wire) -> By {
@@ -48,7 +48,7 @@ const fn hook(wire: Wire) -> By {
 const PRODUCTS: By = By::Hook(Hook::Products);
 
 #[rustfmt::skip]
-pub(crate) const FIXES: &[Fix] = &[
+pub(crate) const FIXES: &[OperatorFix] = &[
     fix(&["Acosh", "Asinh", "Softplus"], hook(functions::function), "overflows", "Softplus, Asinh, Acosh of large numbers"),
     fix(&["Add"], hook(binary::add), "simplifies sums of a DOUBLE and almost 0", "Mul, Div by almost 1, Add, Sub of almost 0 (DOUBLE)"),
     fix(&["And", "Or"], hook(binary::logic), "forgets open sizes", "logic with a constant, of open sizes"),

@@ -37,14 +37,14 @@ pub(crate) struct Greatest {
 }
 
 /// A type of elements.
-trait Element: Datum + Copy + PartialOrd {
+trait PoolElement: Datum + Copy + PartialOrd {
     /// What nothing is less than.
     const LEAST: Self;
 }
 
 macro_rules! elements {
     ($($ty:ty: $least:expr),*) => {
-        $(impl Element for $ty {
+        $(impl PoolElement for $ty {
             const LEAST: $ty = $least;
         })*
     };
@@ -100,7 +100,7 @@ impl Greatest {
         Ok(slide.collect())
     }
 
-    fn pool<T: Element>(&self, input: &Tensor) -> TractResult<TVec<TValue>> {
+    fn pool<T: PoolElement>(&self, input: &Tensor) -> TractResult<TVec<TValue>> {
         let slides = self.slides(input.shape())?;
         let mut shape: TVec<usize> = input.shape().into();
         for (size, slide) in shape.iter_mut().skip(2).zip(&slides) {
@@ -117,7 +117,7 @@ impl Greatest {
             let mut places = places.try_as_plain_ram_mut()?;
             let places = places.as_slice_mut::<i64>()?;
             if from > 0 {
-                pool_planes(&slides, Planes { elements, from, to }, values, places);
+                pool_planes(&slides, PoolPlanes { elements, from, to }, values, places);
                 for (index, places) in places.chunks_exact_mut(to).enumerate() {
                     self.count_places(&slides, i64::try_from(index * from)?, places)?;
                 }
@@ -152,7 +152,7 @@ impl Greatest {
 }
 
 /// Channels, of so many elements each, of which so many are made.
-struct Planes<'a, T> {
+struct PoolPlanes<'a, T> {
     elements: &'a [T],
     from: usize,
     to: usize,
@@ -160,14 +160,14 @@ struct Planes<'a, T> {
 
 /// Pools each channel of each element of the batch: a row of all of them, then the next, since their windows are in the same places.
 /// `places` is empty where nobody asks.
-fn pool_planes<T: Element>(
+fn pool_planes<T: PoolElement>(
     slides: &[Slide],
-    planes: Planes<T>,
+    planes: PoolPlanes<T>,
     values: &mut [T],
     places: &mut [i64],
 ) {
     let Some((last, outer)) = slides.split_last() else { return };
-    let Planes { elements, from, to } = planes;
+    let PoolPlanes { elements, from, to } = planes;
     let spans: TVec<(usize, usize, usize)> =
         (0..last.kernel).filter_map(|tap| last.span(tap)).collect();
     for (row, at) in (0..to).step_by(last.output).enumerate() {
@@ -183,7 +183,7 @@ fn pool_planes<T: Element>(
 
 /// Pools the windows of a row: where the lines of the input begin that they have, and for each tap along a line that is in some
 /// window, the first and the end of these, and where the first one's element is.
-fn row_of_windows<T: Element>(
+fn row_of_windows<T: PoolElement>(
     last: &Slide,
     spans: &[(usize, usize, usize)],
     starts: &[usize],
@@ -225,8 +225,8 @@ fn lines(outer: &[Slide], row: usize) -> impl Iterator<Item = usize> {
 }
 
 /// Takes the elements a stride apart where they are greater, or where they are the first of their windows.
-fn fold<T: Element>(values: &mut [T], elements: &[T], stride: usize, new: usize) {
-    fn greater<'a, T: Element>(values: &mut [T], elements: impl Iterator<Item = &'a T>) {
+fn fold<T: PoolElement>(values: &mut [T], elements: &[T], stride: usize, new: usize) {
+    fn greater<'a, T: PoolElement>(values: &mut [T], elements: impl Iterator<Item = &'a T>) {
         for (value, element) in values.iter_mut().zip(elements) {
             *value = if *value < *element { *element } else { *value };
         }
@@ -243,7 +243,7 @@ fn fold<T: Element>(values: &mut [T], elements: &[T], stride: usize, new: usize)
 }
 
 /// The same, with their places, of which that of the first element is given.
-fn fold_places<T: Element>(
+fn fold_places<T: PoolElement>(
     values: &mut [T],
     places: &mut [i64],
     elements: &[T],

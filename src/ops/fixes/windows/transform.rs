@@ -32,9 +32,9 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     let mut inputs = optional_inputs(node).skip(1);
     let length = inputs.next().flatten();
     let axis = match inputs.next().flatten() {
-        Some(input) => From::Input(input),
-        None if opset < 20 => From::Number(node.get_attr_opt("axis")?.unwrap_or(1)),
-        None => From::Number(-2),
+        Some(input) => AxisSource::Input(input),
+        None if opset < 20 => AxisSource::Number(node.get_attr_opt("axis")?.unwrap_or(1)),
+        None => AxisSource::Number(-2),
     };
     let (inverse, onesided) = (flag("inverse")?, flag("onesided")?);
     let (node, opset) = (node_name(node), imported(node, opset));
@@ -44,7 +44,7 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
 
 /// Where the axis is said.
 #[derive(Debug, Clone, Copy)]
-enum From {
+enum AxisSource {
     Number(i64),
     Input(usize),
 }
@@ -58,7 +58,7 @@ struct Transform {
     onesided: bool,
     /// The input that says how long the signal is.
     length: Option<usize>,
-    axis: From,
+    axis: AxisSource,
 }
 
 /// Along which axis a node transforms a shape, and how many places are transformed.
@@ -85,8 +85,8 @@ impl Transform {
             Ok(dims(tensor)?.first().cloned())
         };
         let named = match self.axis {
-            From::Number(axis) => Some(axis),
-            From::Input(input) => number(input)?.and_then(|axis| axis.as_i64()),
+            AxisSource::Number(axis) => Some(axis),
+            AxisSource::Input(input) => number(input)?.and_then(|axis| axis.as_i64()),
         };
         let Some(named) = named else { return Ok(None) };
         let rank = shape.len();
@@ -118,7 +118,7 @@ impl Expansion for Transform {
     }
 
     rules!(self, |solver, inputs, outputs| {
-        let axes = usize::from(matches!(self.axis, From::Input(_)));
+        let axes = usize::from(matches!(self.axis, AxisSource::Input(_)));
         check_input_arity(inputs, 1 + usize::from(self.length.is_some()) + axes)?;
         check_output_arity(outputs, 1)?;
         let ([data, others @ ..], [output]) = (inputs, outputs) else { return Ok(()) };

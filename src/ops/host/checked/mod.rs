@@ -93,7 +93,7 @@ struct Checked {
 }
 
 /// The facts of a node's inputs and outputs, of one form or the other, by tract's places.
-struct Facts<'a, I, O> {
+struct OperandFacts<'a, I, O> {
     node: &'a NodeProto,
     inputs: &'a [I],
     outputs: &'a [O],
@@ -103,7 +103,7 @@ fn rank(fact: &InferenceFact) -> Option<usize> {
     fact.shape.rank().concretize()?.try_into().ok()
 }
 
-impl KnownOperands for Facts<'_, &InferenceFact, &InferenceFact> {
+impl KnownOperands for OperandFacts<'_, &InferenceFact, &InferenceFact> {
     fn shape(&self, place: usize) -> Option<TVec<Option<i64>>> {
         let fact = self.inputs.get(place_in_tract(&self.node.input, place)?)?;
         rank(fact)?;
@@ -119,7 +119,7 @@ impl KnownOperands for Facts<'_, &InferenceFact, &InferenceFact> {
     }
 }
 
-impl KnownOperands for Facts<'_, &TypedFact, &InferenceFact> {
+impl KnownOperands for OperandFacts<'_, &TypedFact, &InferenceFact> {
     fn shape(&self, place: usize) -> Option<TVec<Option<i64>>> {
         let fact = self.inputs.get(place_in_tract(&self.node.input, place)?)?;
         Some(fact.shape.iter().map(TDim::as_i64).collect())
@@ -137,9 +137,9 @@ impl KnownOperands for Facts<'_, &TypedFact, &InferenceFact> {
 impl Checked {
     fn check<I, O>(&self, inputs: &[I], outputs: &[O]) -> TractResult<()>
     where
-        for<'a> Facts<'a, I, O>: KnownOperands,
+        for<'a> OperandFacts<'a, I, O>: KnownOperands,
     {
-        let facts = Facts { node: &self.node, inputs, outputs };
+        let facts = OperandFacts { node: &self.node, inputs, outputs };
         Ok(ranges::check(&self.node, self.opset, &facts)?)
     }
 

@@ -210,7 +210,8 @@ impl Guarded {
         Ok(())
     }
 
-    /// What an operand is in the typed model, seen through a [`Guard`] where it may have no elements.
+    /// What an operand is in the typed model, seen through an [`OperandGuard`] where it may have no
+    /// elements.
     fn guard(
         &self,
         node: &str,
@@ -232,7 +233,7 @@ impl Guarded {
         if !guards {
             return Ok(input);
         }
-        let guard = Guard {
+        let guard = OperandGuard {
             node: self.node.clone().into(),
             operator: self.operator.clone().into(),
             operand: scalar.map(|(_, operand)| *operand),
@@ -317,16 +318,16 @@ impl Around for Guarded {
 
 /// The identity, but its output is no constant, and where it is one number, a run fails that has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Guard {
+struct OperandGuard {
     node: Label,
     operator: Label,
     operand: Option<&'static str>,
     opset: i64,
 }
 
-typed_op!(Guard, "Guard");
+typed_op!(OperandGuard, "Guard");
 
-impl EvalOp for Guard {
+impl EvalOp for OperandGuard {
     not_out_of_plan!();
 
     fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
@@ -339,7 +340,7 @@ impl EvalOp for Guard {
     }
 }
 
-impl TypedOp for Guard {
+impl TypedOp for OperandGuard {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         Ok(inputs.iter().map(|input| input.datum_type.fact(input.shape.clone())).collect())
     }

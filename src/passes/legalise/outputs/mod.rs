@@ -8,12 +8,12 @@ use tract_onnx::prelude::TractResult;
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::lowered::{DOMAIN, OperatorForm, PrivateCast};
-use crate::passes::context::Context;
+use crate::passes::context::PassContext;
 use crate::passes::facts::value_type::{declared_type, either_exotic, is_tensor, set_carrier};
 
 /// Gives the outputs of all bodies their carriers, and nodes of their own where tract needs them.
 /// Fails when an output that no node makes is declared of another type, and one of the two is exotic.
-pub(in crate::passes) fn prepare(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(in crate::passes) fn prepare(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     for body in graph.all_bodies(graph.main()) {
         for place in 0..graph.body(body).outputs().len() {
             let prepared = output(graph, context, body, place);
@@ -23,7 +23,12 @@ pub(in crate::passes) fn prepare(graph: &mut Graph, context: &mut Context) -> Tr
     Ok(())
 }
 
-fn output(graph: &mut Graph, context: &mut Context, body: BodyId, place: usize) -> TractResult<()> {
+fn output(
+    graph: &mut Graph,
+    context: &mut PassContext,
+    body: BodyId,
+    place: usize,
+) -> TractResult<()> {
     let Some(output) = graph.body(body).outputs().get(place) else { return Ok(()) };
     let value = output.value;
     let (name, path) = (graph.value(value).name.clone(), graph.body(body).path.clone());

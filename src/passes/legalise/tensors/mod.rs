@@ -6,12 +6,12 @@ use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::TractResult;
 
 use crate::cast::element_type::ElementType;
-use crate::passes::context::{Context, Options};
+use crate::passes::context::{PassContext, PassOptions};
 use crate::passes::facts::value_type::{declared_type, is_tensor, set_carrier};
 use crate::tensor::proto;
 
 /// Makes every constant, every tensor of an attribute and every input of a body one that tract reads right.
-pub(in crate::passes) fn carry(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(in crate::passes) fn carry(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let main = graph.body(graph.main());
     for value in main.inputs() {
         let input = graph.value(*value);
@@ -39,7 +39,7 @@ pub(in crate::passes) fn carry(graph: &mut Graph, context: &mut Context) -> Trac
     Ok(())
 }
 
-fn input(graph: &mut Graph, context: &Context, value: ValueId) {
+fn input(graph: &mut Graph, context: &PassContext, value: ValueId) {
     let declared = declared_type(graph.value(value).declared.as_ref(), "", "").ok().flatten();
     // A body's inputs need no types in ONNX, but they do in tract.
     let is_needed = |ty: &ElementType| ty.is_exotic() || declared.is_none();
@@ -48,7 +48,7 @@ fn input(graph: &mut Graph, context: &Context, value: ValueId) {
     }
 }
 
-fn tensor(tensor: &mut TensorProto, options: &Options) -> TractResult<()> {
+fn tensor(tensor: &mut TensorProto, options: &PassOptions) -> TractResult<()> {
     let ty = proto::check(tensor, options.folder)?;
     proto::bound_external_data(tensor);
     if ty.is_exotic() || proto::is_misread_by_tract(tensor, ty) {
@@ -58,7 +58,7 @@ fn tensor(tensor: &mut TensorProto, options: &Options) -> TractResult<()> {
     Ok(())
 }
 
-fn attributes(graph: &mut Graph, options: &Options, id: NodeId) -> TractResult<()> {
+fn attributes(graph: &mut Graph, options: &PassOptions, id: NodeId) -> TractResult<()> {
     let label = graph.node(id).shared_label().clone();
     for attribute in &mut graph.node_mut(id).attributes {
         for held in attribute.t.iter_mut().chain(&mut attribute.tensors) {

@@ -7,10 +7,13 @@ use tract_onnx::prelude::TractResult;
 
 use crate::cast::element_type::ElementType;
 use crate::onnx::lowered::{DOMAIN, OperatorForm, PrivateCast};
-use crate::passes::context::Context;
+use crate::passes::context::PassContext;
 
 /// Makes readable the empty tensors of UINT32 and UINT64: they are cast from INT64.
-pub(in crate::passes) fn cast_empty(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(in crate::passes) fn cast_empty(
+    graph: &mut Graph,
+    context: &mut PassContext,
+) -> TractResult<()> {
     for body in graph.all_bodies(graph.main()) {
         for value in graph.body(body).constants().to_vec() {
             if let Some(ty) = graph.constant(value).and_then(|tensor| empty_unsigned(tensor)) {
@@ -24,7 +27,7 @@ pub(in crate::passes) fn cast_empty(graph: &mut Graph, context: &mut Context) ->
     Ok(())
 }
 
-fn initializer(graph: &mut Graph, context: &mut Context, value: ValueId, ty: ElementType) {
+fn initializer(graph: &mut Graph, context: &mut PassContext, value: ValueId, ty: ElementType) {
     let body = graph.value(value).body();
     let Some(tensor) = graph.take_constant(value) else { return };
     let name = format!("{DOMAIN}:{}", graph.value(value).name);
@@ -33,7 +36,7 @@ fn initializer(graph: &mut Graph, context: &mut Context, value: ValueId, ty: Ele
     context.lower(cast, OperatorForm::Cast(PrivateCast::own(None, ty)));
 }
 
-fn node(graph: &mut Graph, context: &mut Context, id: NodeId) {
+fn node(graph: &mut Graph, context: &mut PassContext, id: NodeId) {
     let constant = graph.node(id);
     if !constant.is("Constant") {
         return;

@@ -7,7 +7,7 @@ use tract_onnx_cast::{ElementType, Family};
 use super::random::Ends;
 use super::roles::Role;
 use super::size_plan::Lengths;
-use super::values::{Around, LARGEST, is_narrow};
+use super::values::{LARGEST, Setting, is_narrow};
 use crate::cli::tensor::{elements, of_numbers};
 
 /// How a set is made that nobody gives.
@@ -37,12 +37,12 @@ pub(crate) enum ValueChange {
     /// All are so many times as large.
     Scaled(f64),
     /// From a place on, for a share of the elements, at least one, they are one number.
-    Set { start: f64, share: f64, to: To },
+    Set { start: f64, share: f64, to: TargetNumber },
 }
 
 /// A number that values become.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum To {
+pub(crate) enum TargetNumber {
     /// One between the two ends of what is allowed.
     Between(f64),
     /// One of those at which what takes the input does something else.
@@ -68,7 +68,7 @@ pub(crate) fn changed<'a>(
     tensor: Tensor,
     ty: ElementType,
     ends: Option<Ends>,
-    (role, around): (&Role, &Around),
+    (role, around): (&Role, &Setting),
     changes: impl Iterator<Item = &'a ValueChange>,
 ) -> TractResult<Tensor> {
     let mut changes = changes.peekable();
@@ -91,13 +91,15 @@ pub(crate) fn changed<'a>(
                 let levels = around.levels.iter().filter(|level| (low..=high).contains(*level));
                 let levels: Vec<f64> = levels.copied().collect();
                 let (value, most) = match to {
-                    To::Level(nth) if !levels.is_empty() => {
+                    TargetNumber::Level(nth) if !levels.is_empty() => {
                         (levels.get(nth % levels.len()).copied().unwrap_or(0.0), usize::MAX)
                     }
                     // A long run of the largest numbers is nothing that somebody would give.
-                    To::Between(level) if *role == Role::Plain => (low + level * (high - low), RUN),
-                    To::Between(level) => (low + level * (high - low), usize::MAX),
-                    To::Level(_) => continue,
+                    TargetNumber::Between(level) if *role == Role::Plain => {
+                        (low + level * (high - low), RUN)
+                    }
+                    TargetNumber::Between(level) => (low + level * (high - low), usize::MAX),
+                    TargetNumber::Level(_) => continue,
                 };
                 let length = ((share * count as f64) as usize).clamp(1, most);
                 let value = if is_whole { value.round() } else { value };
@@ -114,7 +116,7 @@ pub(crate) fn changed<'a>(
 }
 
 /// The smallest and the largest value that an input may have.
-fn allowed(role: &Role, ty: ElementType, ends: Option<Ends>, around: &Around) -> (f64, f64) {
+fn allowed(role: &Role, ty: ElementType, ends: Option<Ends>, around: &Setting) -> (f64, f64) {
     if let Some(ends) = ends {
         return ends;
     }

@@ -8,7 +8,7 @@ use crate::cli::found::look::{DimensionSizes, InputLook, LookedAt};
 use crate::cli::input::chosen::random::check_size;
 use crate::cli::input::chosen::roles::{self, Bound, InputRole, Role};
 use crate::cli::input::chosen::size_plan::{DimensionKind, LARGE, Lengths, SIDE, SizePlan, Unset};
-use crate::cli::input::chosen::values::{Around, scales};
+use crate::cli::input::chosen::values::{Setting, scales};
 use crate::cli::input::declared::Input;
 use crate::cli::input::source::Source;
 use crate::cli::message::at;
@@ -220,7 +220,7 @@ impl MadeUp {
         (index, lengths): (usize, &Lengths),
         position: usize,
         shapes: &[Vec<usize>],
-        make: impl FnOnce((&Role, &Around)) -> T,
+        make: impl FnOnce((&Role, &Setting)) -> T,
     ) -> T {
         let size = |input: usize, axis: usize| shapes.get(input).and_then(|shape| shape.get(axis));
         let bound = |bound: Bound| {
@@ -241,7 +241,7 @@ impl MadeUp {
         let levels = self.taken.get(position).map_or(&[][..], |taken| &taken.levels);
         let bound = &bound;
         let around =
-            Around { index, past, bound, held, is_tame, is_usual, hides_rows, levels, calibrated };
+            Setting { index, past, bound, held, is_tame, is_usual, hides_rows, levels, calibrated };
         make((self.role(position), &around))
     }
 

@@ -8,7 +8,7 @@ use tract_onnx_cast::audit::Reach;
 use tract_onnx_cast::{ElementType, Family};
 
 use super::roles::Role;
-use super::values::{self, Around, normal};
+use super::values::{self, Setting, normal};
 use crate::cli::tensor::of_numbers;
 
 /// The most that is made up for all inputs together.
@@ -37,7 +37,7 @@ impl Generator {
         ty: ElementType,
         shape: &[usize],
         ends: Option<Ends>,
-        (role, around): (&Role, &Around),
+        (role, around): (&Role, &Setting),
     ) -> TractResult<Tensor> {
         let total = check_size(ty, shape)?.checked_add(self.bytes);
         self.bytes =

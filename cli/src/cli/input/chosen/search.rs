@@ -6,7 +6,7 @@ use std::time::Instant;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::change::{Choice, InputChange, To, ValueChange};
+use super::change::{Choice, InputChange, TargetNumber, ValueChange};
 use super::price::{Price, SECOND};
 use super::size_plan::{DimensionKind, Lengths, ROUNDS};
 use super::values::SCALES;
@@ -243,7 +243,7 @@ impl Climb<'_> {
     fn go_flat(&mut self) {
         let Some((mut choice, _)) = self.known.first().cloned() else { return };
         let inputs = self.recipe.changeable().into_iter();
-        let kind = ValueChange::Set { start: 0.0, share: 1.0, to: To::Level(0) };
+        let kind = ValueChange::Set { start: 0.0, share: 1.0, to: TargetNumber::Level(0) };
         let flat = inputs.filter(|(_, is_number)| *is_number);
         choice.changes.extend(flat.map(|(input, _)| InputChange { input, kind }));
         if !choice.changes.is_empty() && !self.is_over() {
@@ -323,11 +323,11 @@ impl Climb<'_> {
     fn set(&mut self) -> ValueChange {
         // Ends and middles are where cases part, and what values are compared with.
         let to = match self.rng.random_range(0..6) {
-            0 => To::Between(0.0),
-            1 => To::Between(0.5),
-            2 => To::Between(1.0),
-            3 => To::Level(self.rng.random_range(0..64)),
-            _ => To::Between(self.rng.random()),
+            0 => TargetNumber::Between(0.0),
+            1 => TargetNumber::Between(0.5),
+            2 => TargetNumber::Between(1.0),
+            3 => TargetNumber::Level(self.rng.random_range(0..64)),
+            _ => TargetNumber::Between(self.rng.random()),
         };
         // A single value, or a run of a few.
         let share = if self.rng.random() { 0.0 } else { 0.3 * self.rng.random::<f64>() };

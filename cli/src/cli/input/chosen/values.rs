@@ -40,7 +40,7 @@ pub(super) const LARGEST: f64 = 180.0;
 const WIDE: f64 = 1000.0;
 
 /// What decides on an input's values besides its role.
-pub(crate) struct Around<'a> {
+pub(crate) struct Setting<'a> {
     /// Which set it is: scales, patterns of masks and truth values change from one to the next.
     pub(crate) index: usize,
     /// How much is cached.
@@ -60,7 +60,7 @@ pub(crate) struct Around<'a> {
     pub(crate) calibrated: Option<f64>,
 }
 
-impl Around<'_> {
+impl Setting<'_> {
     /// Whether the set has what is allowed and seldom given.
     fn has_unusual(&self) -> bool {
         self.index % SCALES.len() == UNUSUAL_SET && !self.is_usual
@@ -125,7 +125,7 @@ pub(crate) fn of_role(
     ty: ElementType,
     shape: &[usize],
     rng: &mut StdRng,
-    around: &Around,
+    around: &Setting,
 ) -> TractResult<Option<Tensor>> {
     let elements: usize = shape.iter().product();
     let last = shape.last().copied().unwrap_or(1).max(1);
@@ -217,7 +217,7 @@ fn drawn(words: &[String], shape: &[usize], rng: &mut StdRng) -> TractResult<Ten
 }
 
 /// The bits of numbers of a type.
-fn bits(of: ElementType, elements: usize, rng: &mut StdRng, around: &Around) -> Vec<i64> {
+fn bits(of: ElementType, elements: usize, rng: &mut StdRng, around: &Setting) -> Vec<i64> {
     let mut number = scaled(of, around, || f64::from(normal(rng)));
     let bits = |number: f64| match of {
         ElementType::Double => number.to_bits().cast_signed(),
@@ -268,7 +268,7 @@ fn within(
     ty: ElementType,
     shape: &[usize],
     rng: &mut StdRng,
-    around: &Around,
+    around: &Setting,
 ) -> TractResult<Tensor> {
     let is_float = matches!(ty.family(), Family::Float(_));
     // Of what was calibrated one set lies well inside of the ranges.
@@ -327,7 +327,7 @@ pub(super) fn normal(rng: &mut StdRng) -> f32 {
 /// Numbers of a set in a type of floats, made of normally distributed ones.
 pub(super) fn scaled(
     ty: ElementType,
-    around: &Around,
+    around: &Setting,
     mut normal: impl FnMut() -> f64,
 ) -> impl FnMut() -> f64 {
     let is_one = is_narrow(ty) || around.calibrated.is_some();

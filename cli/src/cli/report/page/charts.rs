@@ -13,7 +13,7 @@ use plotters::prelude::*;
 
 use super::svg::{escaped, named};
 use crate::cli::found::compared::ComparedTensor;
-use crate::cli::found::profile::{Point, Profile};
+use crate::cli::found::profile::{Profile, ProfilePoint};
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::SourceRange;
 use crate::cli::measure::reach::ReportedReach;
@@ -90,7 +90,7 @@ pub(crate) fn errors(tensor: &ComparedTensor) -> Option<String> {
 /// The error of each tensor against its depth in the graph; casts are marked. `None` if there are
 /// too few tensors.
 pub(crate) fn error_profile(profile: &Profile) -> Option<String> {
-    let mut worst: BTreeMap<(usize, bool), (f64, &Point)> = BTreeMap::new();
+    let mut worst: BTreeMap<(usize, bool), (f64, &ProfilePoint)> = BTreeMap::new();
     for point in &profile.points {
         let found = (power(point.error), point);
         let place = worst.entry((point.depth, point.is_cast())).or_insert(found);
@@ -135,7 +135,7 @@ pub(super) fn drawn(
 
 /// Axes that end there, with as many labels, a width for those of the second, and a grid above a
 /// band.
-struct Frame<'a> {
+struct ChartFrame<'a> {
     x: Range<f64>,
     y: Range<f64>,
     labels: (usize, usize),
@@ -145,7 +145,7 @@ struct Frame<'a> {
     band: Option<[(f64, f64); 2]>,
 }
 
-impl Frame<'_> {
+impl ChartFrame<'_> {
     fn chart<'a, 'b>(
         self,
         area: &'a Area<'b>,
@@ -185,7 +185,7 @@ pub(super) fn powers<'a, 'b>(
     no_number: &str,
 ) -> Result<Chart<'a, 'b>> {
     let y = EXACT - 0.5..NO_NUMBER + 0.5;
-    let frame = Frame { x: -1.0..end, y, labels: (10, 9), width: 56, places, band: None };
+    let frame = ChartFrame { x: -1.0..end, y, labels: (10, 9), width: 56, places, band: None };
     frame.chart(area, &|power| match *power {
         power if power <= EXACT => "exact".into(),
         power if power >= NO_NUMBER - 0.5 => no_number.into(),
@@ -209,7 +209,7 @@ pub(super) fn break_mark<'a, 'b>(
 
 fn plot_profile(
     area: &Area,
-    worst: &BTreeMap<(usize, bool), (f64, &Point)>,
+    worst: &BTreeMap<(usize, bool), (f64, &ProfilePoint)>,
     centre: Option<usize>,
 ) -> Result<()> {
     let deepest = worst.keys().map(|(depth, _)| *depth).max().unwrap_or(0) as f64 + 1.0;
@@ -299,7 +299,7 @@ fn plot(area: &Area, bars: &[Bar], reach: Option<(f64, f64)>, places: &str) -> R
         reach.map(|(smallest, largest)| [(smallest.max(low), 0.0), (largest.min(high), top)]);
     // One label for each power of ten at most: labels between two of them would be empty.
     let labels = (8, (top as usize + 1).min(7));
-    let frame = Frame { x: low..high, y: 0.0..top, labels, width: 40, places, band };
+    let frame = ChartFrame { x: low..high, y: 0.0..top, labels, width: 40, places, band };
     let mut chart = frame.chart(area, &|height| count_at(*height))?;
     chart.draw_series(bars.iter().map(|bar| {
         let place = f64::from(bar.place);

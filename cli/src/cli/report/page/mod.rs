@@ -118,9 +118,9 @@ struct CastView {
     damaged: u64,
     lost: u64,
     what: String,
-    max_abs: Cell,
-    max_rel: Cell,
-    max_ulp: Cell,
+    max_abs: TableCell,
+    max_rel: TableCell,
+    max_ulp: TableCell,
     range: String,
     holds: Option<String>,
     chart: Option<String>,
@@ -132,12 +132,12 @@ struct TensorView {
     name: String,
     types: String,
     passed: bool,
-    max_abs: Cell,
-    max_rel: Cell,
-    max_ulp: Cell,
-    mean_ulp: Cell,
-    cosine: Option<Cell>,
-    sqnr: Option<Cell>,
+    max_abs: TableCell,
+    max_rel: TableCell,
+    max_ulp: TableCell,
+    mean_ulp: TableCell,
+    cosine: Option<TableCell>,
+    sqnr: Option<TableCell>,
     ranking: String,
     passing: String,
     result: String,
@@ -147,20 +147,20 @@ struct TensorView {
 
 /// A number as people read it, and the key by which the page sorts its rows.
 #[derive(Serialize)]
-struct Cell {
+struct TableCell {
     shown: String,
     key: f64,
 }
 
-impl From<Num> for Cell {
-    fn from(number: Num) -> Cell {
-        Cell { shown: number.to_string(), key: number.0.clamp(f64::MIN, f64::MAX) }
+impl From<Num> for TableCell {
+    fn from(number: Num) -> TableCell {
+        TableCell { shown: number.to_string(), key: number.0.clamp(f64::MIN, f64::MAX) }
     }
 }
 
 /// A number that people read otherwise.
-fn cell(number: Num, shown: String) -> Cell {
-    Cell { shown, ..Cell::from(number) }
+fn cell(number: Num, shown: String) -> TableCell {
+    TableCell { shown, ..TableCell::from(number) }
 }
 
 pub(crate) fn of_audits(models: &[Audited], top: usize) -> anyhow::Result<String> {
@@ -375,7 +375,7 @@ fn cast_view(cast: &AuditedCast, has_chart: bool) -> CastView {
     let chart = has_chart.then(|| charts::exponents(&cast.source, cast.target.as_ref())).flatten();
     // What has become infinite comes before what is far off.
     let error = |number: Num, shown: String| match phrases::error_of(cast, shown) {
-        shown if shown == "∞" => Cell { shown, key: f64::MAX },
+        shown if shown == "∞" => TableCell { shown, key: f64::MAX },
         shown => cell(number, shown),
     };
     CastView {
@@ -399,7 +399,7 @@ fn cast_view(cast: &AuditedCast, has_chart: bool) -> CastView {
 fn tensor_view(tensor: &ComparedTensor, has_charts: bool) -> TensorView {
     let errors = has_charts.then(|| charts::errors(tensor)).flatten();
     let measured = |number: Num, shown: String| {
-        let nothing = || Cell { shown: "-".into(), key: -1.0 };
+        let nothing = || TableCell { shown: "-".into(), key: -1.0 };
         if phrases::is_measured(tensor) { cell(number, shown) } else { nothing() }
     };
     TensorView {
@@ -410,7 +410,7 @@ fn tensor_view(tensor: &ComparedTensor, has_charts: bool) -> TensorView {
         max_rel: measured(tensor.max_rel, phrases::relative(tensor.max_rel)),
         max_ulp: measured(tensor.max_ulp, phrases::last_places(tensor.max_ulp)),
         mean_ulp: measured(tensor.mean_ulp, phrases::last_places(tensor.mean_ulp)),
-        cosine: tensor.cosine.map(|Num(x)| Cell { shown: format!("{x:.6}"), key: x }),
+        cosine: tensor.cosine.map(|Num(x)| TableCell { shown: format!("{x:.6}"), key: x }),
         sqnr: tensor.sqnr.map(|ratio| cell(ratio, phrases::decibels(tensor))),
         ranking: phrases::ranking(tensor),
         passing: phrases::passing(tensor),

@@ -6,33 +6,33 @@ use crate::cli::found::samples::{SampleResult, sort};
 use crate::cli::measure::number::Num;
 
 /// What has been found of the sets so far. Of one set alone nothing is.
-pub(super) struct Samples {
+pub(super) struct AuditSamples {
     is_wanted: bool,
     /// What casts had done before the set, in their order.
-    before: Vec<Counts>,
+    before: Vec<SampleCounts>,
     results: Vec<SampleResult>,
 }
 
 /// How many values a cast has had, how many were damaged, and how many cut off.
 #[derive(Clone, Copy, Default)]
-struct Counts {
+struct SampleCounts {
     values: u64,
     damaged: u64,
     cut_off: u64,
 }
 
-impl Counts {
-    fn of(row: &AuditRow) -> Counts {
+impl SampleCounts {
+    fn of(row: &AuditRow) -> SampleCounts {
         let stats = &row.stats;
-        Counts {
+        SampleCounts {
             values: stats.elements(),
             damaged: stats.damaged(),
             cut_off: stats.count(Outcome::Saturated),
         }
     }
 
-    fn since(self, before: Counts) -> Counts {
-        Counts {
+    fn since(self, before: SampleCounts) -> SampleCounts {
+        SampleCounts {
             values: self.values.saturating_sub(before.values),
             damaged: self.damaged.saturating_sub(before.damaged),
             cut_off: self.cut_off.saturating_sub(before.cut_off),
@@ -48,9 +48,9 @@ impl Counts {
     }
 }
 
-impl Samples {
-    pub(super) fn of(sets: usize) -> Samples {
-        Samples { is_wanted: sets > 1, before: vec![], results: vec![] }
+impl AuditSamples {
+    pub(super) fn of(sets: usize) -> AuditSamples {
+        AuditSamples { is_wanted: sets > 1, before: vec![], results: vec![] }
     }
 
     /// Notes what casts have done since the last set.
@@ -59,9 +59,9 @@ impl Samples {
             return;
         }
         let rows = rows();
-        let counts: Vec<Counts> = rows.iter().map(Counts::of).collect();
-        let before = self.before.iter().copied().chain(std::iter::repeat(Counts::default()));
-        let on_it: Vec<Counts> =
+        let counts: Vec<SampleCounts> = rows.iter().map(SampleCounts::of).collect();
+        let before = self.before.iter().copied().chain(std::iter::repeat(SampleCounts::default()));
+        let on_it: Vec<SampleCounts> =
             counts.iter().zip(before).map(|(now, then)| now.since(then)).collect();
         let changing = rows.iter().zip(&on_it).filter(|(row, _)| !row.is_constant);
         let worst = changing.max_by(|(_, a), (_, b)| a.share().total_cmp(&b.share()));

@@ -26,7 +26,7 @@ use crate::cli::input::args::{InputArgs, SetsArgs};
 use crate::cli::input::cases::{self, Case, file_of};
 use crate::cli::input::declared::Declared;
 use crate::cli::input::sets::{self, Set};
-use crate::cli::message::{ErrorKind, ReportedProblem, add_once, counted};
+use crate::cli::message::{ProblemKind, ReportedProblem, add_once, counted};
 use crate::cli::process::jobs::ask_all;
 use crate::cli::process::request::Request;
 use crate::cli::report::destinations::{Exports, check_places};
@@ -38,7 +38,7 @@ use crate::cli::work::model::{Loader, Model};
 use crate::cli::work::probed::{Probed, casts_of, is_rounding};
 use crate::cli::work::watched::{Watched, unexercised};
 use baseline::{Baseline, suspicious};
-use by_sample::Samples;
+use by_sample::AuditSamples;
 
 /// Show what a model's casts do to the numbers.
 ///
@@ -197,7 +197,7 @@ impl Request for AuditRequest {
             Some((path, original)) => Some(Baseline::of(path, original)?),
             None => None,
         };
-        let mut samples = Samples::of(sets.len());
+        let mut samples = AuditSamples::of(sets.len());
         for (place, set) in sets.iter().enumerate() {
             let run = watched.run(set, sets.len() > 1, None)?;
             samples.add(&set.name, || watched.rows());
@@ -273,7 +273,7 @@ impl AuditRequest {
         let Some(name) = self.limits.unknown_casts(&names).next() else { return Ok(()) };
         let message =
             format!("there are limits for the cast `{name}`, but the model has none of that name");
-        Err(ReportedProblem { kind: ErrorKind::Call, message }.into())
+        Err(ReportedProblem { kind: ProblemKind::Call, message }.into())
     }
 
     /// What was asked, before anything is found.

@@ -9,17 +9,17 @@ use crate::cli::measure::metrics::compared;
 use crate::cli::tensor::NamedTensor;
 
 /// What has been found of the sets so far. Of one set alone nothing is.
-pub(super) struct Samples {
+pub(super) struct CompareSamples {
     names: Vec<String>,
     results: Vec<SampleResult>,
 }
 
-impl Samples {
-    pub(super) fn of(sides: &Sides, count: usize) -> Samples {
+impl CompareSamples {
+    pub(super) fn of(sides: &Sides, count: usize) -> CompareSamples {
         let named = sides.reference_sets.iter().map(|set| set.name.clone());
         let numbered = (named.len()..count).map(|place| format!("set {place}"));
         let names = named.chain(numbered).filter(|_| count > 1);
-        Samples { names: names.collect(), results: vec![] }
+        CompareSamples { names: names.collect(), results: vec![] }
     }
 
     /// Judges the outputs of the set at a place. Fails when a tensor is not of its type's carrier.

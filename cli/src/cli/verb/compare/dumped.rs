@@ -8,7 +8,7 @@ use tract_onnx::prelude::*;
 use crate::cli::found::compared::ComparedTensor;
 use crate::cli::found::limits::ToleranceLimits;
 use crate::cli::measure::metrics::Metrics;
-use crate::cli::message::{ErrorKind, ReportedProblem, add_once, counted, listed, quoted};
+use crate::cli::message::{ProblemKind, ReportedProblem, add_once, counted, listed, quoted};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::open::{Side, Sides};
 use crate::cli::work::main_graph::MainGraph;
@@ -60,7 +60,7 @@ impl Dumped {
         let is_made = |tensor: &NamedTensor| self.order.contains_key(&tensor.name);
         let is_foreign = self.is_all_saved && !reference.iter().any(is_made);
         let message = "--graph: the model makes none of the saved tensors".into();
-        ensure!(!is_foreign, ReportedProblem { kind: ErrorKind::Call, message });
+        ensure!(!is_foreign, ReportedProblem { kind: ProblemKind::Call, message });
         let has_output =
             |side: &[NamedTensor]| side.iter().any(|tensor| outputs.contains(&tensor.name));
         if !has_output(&reference) || !has_output(&converted) {

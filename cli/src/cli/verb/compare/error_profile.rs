@@ -6,7 +6,7 @@ use onnx_cast_graph::NodeView;
 use tract_onnx::pb::ModelProto;
 
 use crate::cli::found::compared::ComparedTensor;
-use crate::cli::found::profile::{Neighbour, Point, Profile};
+use crate::cli::found::profile::{Neighbour, Profile, ProfilePoint};
 use crate::cli::measure::number::Num;
 use crate::cli::work::main_graph::MainGraph;
 
@@ -21,8 +21,8 @@ pub(super) fn profile<'a>(
     centre: Option<&str>,
 ) -> Profile {
     let Some(named) = &converted.graph else { return Profile::default() };
-    let graph = Graph::of(converted);
-    let mut points: Vec<Point> = tensors.filter_map(|tensor| graph.point(tensor)).collect();
+    let graph = ProfileGraph::of(converted);
+    let mut points: Vec<ProfilePoint> = tensors.filter_map(|tensor| graph.point(tensor)).collect();
     // An output is an inner tensor as well.
     let mut seen = HashSet::new();
     points.retain(|point| seen.insert(point.tensor.clone()));
@@ -32,13 +32,13 @@ pub(super) fn profile<'a>(
 }
 
 /// The nodes of the main graph, and how many stand before each on the longest way to it.
-struct Graph<'a> {
+struct ProfileGraph<'a> {
     graph: MainGraph<'a>,
     depths: Vec<usize>,
 }
 
-impl<'a> Graph<'a> {
-    fn of(model: &'a ModelProto) -> Graph<'a> {
+impl<'a> ProfileGraph<'a> {
+    fn of(model: &'a ModelProto) -> ProfileGraph<'a> {
         let graph = MainGraph::of(model);
         // Nodes stand after those that make their inputs, or the model would not have been loaded.
         let mut depths = vec![];
@@ -46,15 +46,15 @@ impl<'a> Graph<'a> {
             let before = node.input.iter().filter_map(|name| depths.get(graph.place(name)?));
             depths.push(before.max().map_or(0, |depth: &usize| depth + 1));
         }
-        Graph { graph, depths }
+        ProfileGraph { graph, depths }
     }
 
-    fn point(&self, tensor: &ComparedTensor) -> Option<Point> {
+    fn point(&self, tensor: &ComparedTensor) -> Option<ProfilePoint> {
         let name = tensor.converted();
         let place = self.graph.place(name)?;
         let node = self.graph.nodes().get(place)?;
         let is_measured = tensor.apart() > 0 || tensor.sqnr.is_some();
-        (is_measured && tensor.problem.is_none()).then(|| Point {
+        (is_measured && tensor.problem.is_none()).then(|| ProfilePoint {
             tensor: name.into(),
             node: node.label().into(),
             op: node.op_type.clone(),
@@ -64,7 +64,7 @@ impl<'a> Graph<'a> {
     }
 
     /// The nodes on the ways of a few steps to the one that makes a tensor, and from it.
-    fn around(&self, centre: &str, points: &[Point]) -> Vec<Neighbour> {
+    fn around(&self, centre: &str, points: &[ProfilePoint]) -> Vec<Neighbour> {
         let Some(centre) = self.graph.place(centre) else { return vec![] };
         let mut chosen = vec![centre];
         let (mut before, mut after) = (vec![centre], vec![centre]);

@@ -6,7 +6,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
 use tract_onnx_cast::audit::AuditRow;
 
-use super::by_sample::Samples;
+use super::by_sample::CompareSamples;
 use super::divergence::Growth;
 use super::dumped::Dumped;
 use super::inner::Inner;
@@ -19,14 +19,14 @@ use super::runner::Runner;
 use crate::cli::found::compared::ComparedTensor;
 use crate::cli::found::coverage::Unexercised;
 use crate::cli::found::limits::ToleranceLimits;
-use crate::cli::found::look::Seen;
+use crate::cli::found::look::OperatorNumbers;
 use crate::cli::found::samples::SampleResult;
 use crate::cli::found::verdict::{Judgement, Verdict};
 use crate::cli::found::weights::ComparedWeights;
 use crate::cli::measure::metrics::OutputMetrics;
 use crate::cli::measure::pairing::pair;
 use crate::cli::measure::scores::Scores;
-use crate::cli::message::{ErrorKind, ReportedProblem, add_once, at, names, one_line};
+use crate::cli::message::{ProblemKind, ReportedProblem, add_once, at, names, one_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::main_graph::MainGraph;
 use crate::cli::work::watched::unexercised;
@@ -50,7 +50,7 @@ pub(super) struct Measured {
     pub(super) notes: Vec<String>,
     pub(super) samples: Vec<SampleResult>,
     /// The numbers that the reference's operators were given, where inputs were chosen.
-    pub(super) operators: Vec<Seen>,
+    pub(super) operators: Vec<OperatorNumbers>,
 }
 
 impl Measured {
@@ -129,7 +129,7 @@ pub(super) fn measure(
     let mut converted = Runner::of(&sides.converted, further_b, &mut notes);
     let mut metrics = OutputMetrics::default();
     let (mut dumped, limits) = (Dumped::of(sides), &request.limits);
-    let (mut samples, mut scores) = (Samples::of(sides, sets), Scores::default());
+    let (mut samples, mut scores) = (CompareSamples::of(sides, sets), Scores::default());
     let subject = Subject::of(request, sides, paired.weights.as_ref());
     let mut inside = Inside::of(request, &subject);
     for place in 0..sets {
@@ -205,7 +205,7 @@ fn known(
     if let Some(name) = limits.unknown_outputs(&known).next() {
         let outputs = names(known.iter().copied());
         let message = format!("there is a tolerance for `{name}`; the outputs: {outputs}");
-        return Err(ReportedProblem { kind: ErrorKind::Call, message }.into());
+        return Err(ReportedProblem { kind: ProblemKind::Call, message }.into());
     }
     Ok(outputs)
 }

@@ -7,7 +7,7 @@ use tract_onnx_cast::interpreter::{BodyInput, BodyOutput, NodeRun, ObservedTenso
 use tract_onnx_cast::{Family, Result};
 
 use super::local::Trace;
-use crate::cli::found::look::Seen;
+use crate::cli::found::look::OperatorNumbers;
 use crate::cli::measure::number::Num;
 
 /// At how many numbers is looked: those of the first set in any case.
@@ -23,8 +23,9 @@ pub(super) struct Operators {
 
 impl Operators {
     /// What was seen.
-    pub(super) fn seen(self) -> Vec<Seen> {
-        let seen = |(operator, (low, high))| Seen { operator, low: Num(low), high: Num(high) };
+    pub(super) fn seen(self) -> Vec<OperatorNumbers> {
+        let seen =
+            |(operator, (low, high))| OperatorNumbers { operator, low: Num(low), high: Num(high) };
         self.ends.into_iter().map(seen).collect()
     }
 

@@ -8,7 +8,7 @@ use tract_onnx_cast::Error;
 use tract_onnx_cast::audit::AuditRow;
 use tract_onnx_cast::interpreter::Interpreter;
 
-use crate::cli::found::look::Seen;
+use crate::cli::found::look::OperatorNumbers;
 use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::input::sets::Set;
 use crate::cli::measure::number::Num;
@@ -51,7 +51,7 @@ impl<'a> Runner<'a> {
     }
 
     /// The numbers that operators were given.
-    pub(super) fn seen(&mut self) -> Vec<Seen> {
+    pub(super) fn seen(&mut self) -> Vec<OperatorNumbers> {
         self.operators.take().map(Operators::seen).unwrap_or_default()
     }
 

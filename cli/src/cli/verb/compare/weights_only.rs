@@ -12,7 +12,7 @@ use crate::cli::found::compared::Compared;
 use crate::cli::found::finding::{Code, FindingRow, remarks, status};
 use crate::cli::found::head::Head;
 use crate::cli::input::saved::{self, Content};
-use crate::cli::message::{ErrorKind, about, at};
+use crate::cli::message::{ProblemKind, about, at};
 use crate::cli::work::engine::Engine;
 use crate::cli::work::model::Loader;
 use crate::cli::work::weights::Weights;
@@ -31,7 +31,7 @@ pub(super) fn compare(
             Content::Model(file, _) => file,
             Content::Saved(_) => {
                 let because = "--weights-only is for models, these are saved outputs";
-                return about(ErrorKind::Call, Err(anyhow!("{}: {because}", path.display())));
+                return about(ProblemKind::Call, Err(anyhow!("{}: {because}", path.display())));
             }
         };
         let proto = at(path.display(), loader.read_light(&file))?;

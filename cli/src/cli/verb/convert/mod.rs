@@ -23,7 +23,7 @@ use crate::cli::report::destinations::{check_files, write_json};
 use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::verb::Verb;
-use request::{Conversion, ConvertRequest};
+use request::{ConvertAnswer, ConvertRequest};
 
 /// Convert a model to FLOAT16, BFLOAT16 or low-bit weights, if its results hold.
 ///
@@ -181,7 +181,7 @@ impl Verb for Convert {
 /// How many of the nodes are named that stay for one reason; `--json` has all.
 const NAMED: usize = 5;
 
-fn lines(conversion: &Conversion) -> Vec<String> {
+fn lines(conversion: &ConvertAnswer) -> Vec<String> {
     let mut lines = conversion.lines();
     let mut kept: Vec<(&str, Vec<String>)> = vec![];
     for stays in conversion.kept.iter().filter(|_| conversion.problem.is_none()) {

@@ -22,7 +22,7 @@ use crate::cli::input::cases::Case;
 use crate::cli::input::sets;
 use crate::cli::input_file::read_regular_text;
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::message::{ErrorKind, about, counted, size_in_words};
+use crate::cli::message::{ProblemKind, about, counted, size_in_words};
 use crate::cli::output_file::{Drafts, folder_of};
 use crate::cli::process::request::Request;
 use crate::cli::progress;
@@ -59,7 +59,7 @@ pub(crate) struct ConvertRequest {
 
 /// What became of it, as `--json` prints it.
 #[derive(Default, Serialize, Deserialize)]
-pub(crate) struct Conversion {
+pub(crate) struct ConvertAnswer {
     model: String,
     /// Where the converted model is; nothing if it was not written.
     output: Option<String>,
@@ -102,10 +102,10 @@ pub(super) struct UnconvertedNode {
     pub(super) why: String,
 }
 
-impl Conversion {
+impl ConvertAnswer {
     /// What became of it, in lines.
     pub(super) fn lines(&self) -> Vec<String> {
-        let Conversion { casts, added_casts, removed_casts, .. } = self;
+        let ConvertAnswer { casts, added_casts, removed_casts, .. } = self;
         let nodes = counted(self.nodes, "node");
         let weights = counted(self.weights, "weight");
         let mut lines = vec![match (&self.output, &self.problem) {
@@ -190,9 +190,9 @@ impl Request for ConvertRequest {
 
     const ENGINE: Engine = Engine::Nodes;
 
-    type Answer = Conversion;
+    type Answer = ConvertAnswer;
 
-    fn answer(&self, loader: &Loader) -> TractResult<Conversion> {
+    fn answer(&self, loader: &Loader) -> TractResult<ConvertAnswer> {
         let mut options = self.options()?;
         let mut drafts = Drafts::default();
         let scratch = drafts.folder_in(folder_of(&self.output))?;
@@ -288,7 +288,7 @@ impl ConvertRequest {
         options.convert_io = self.convert_io;
         if let Some(path) = &self.keep_from {
             let listed = read_list(path).with_context(|| path.display().to_string());
-            options.keep.extend(about(ErrorKind::Call, listed)?);
+            options.keep.extend(about(ProblemKind::Call, listed)?);
         }
         Ok(options)
     }
@@ -342,7 +342,7 @@ impl ConvertRequest {
 
     /// What was converted, before it is known whether it holds. `needed` says why the nodes stay
     /// that the search has found.
-    fn report(&self, converted: &Converted, needed: &HashMap<String, String>) -> Conversion {
+    fn report(&self, converted: &Converted, needed: &HashMap<String, String>) -> ConvertAnswer {
         let kept = converted.kept.iter().map(|kept| UnconvertedNode {
             node: kept.node.clone(),
             op: kept.op.clone(),
@@ -350,7 +350,7 @@ impl ConvertRequest {
             why: needed.get(&kept.node).unwrap_or(&kept.why).clone(),
         });
         let counts = converted.counts;
-        Conversion {
+        ConvertAnswer {
             model: self.model.display().to_string(),
             to: self.to.clone().unwrap_or_default(),
             kept: kept.collect(),
@@ -364,7 +364,7 @@ impl ConvertRequest {
             mended: converted.mended.len(),
             verdict: "fails".into(),
             is_judged_by_tolerance: self.has_tolerance,
-            ..Conversion::default()
+            ..ConvertAnswer::default()
         }
     }
 }
@@ -376,12 +376,12 @@ fn read_list(path: &Path) -> TractResult<Vec<String>> {
         node: String,
     }
     #[derive(Deserialize)]
-    struct List {
+    struct KeepList {
         keep: Vec<Node>,
     }
     let text = read_regular_text(path)?;
     if text.trim_start().starts_with('{') {
-        let list: List = serde_json::from_str(&text)?;
+        let list: KeepList = serde_json::from_str(&text)?;
         return Ok(list.keep.into_iter().map(|node| node.node).collect());
     }
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());

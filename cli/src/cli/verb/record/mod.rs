@@ -26,7 +26,7 @@ use crate::cli::process::jobs::ask;
 use crate::cli::process::request::Request;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::verb::Verb;
-use crate::cli::work::model::{Loader, Model, Ran};
+use crate::cli::work::model::{Loader, Model, RunResult};
 use copy::copy_model;
 
 /// Record a model's outputs, to be replayed by `onnx-cast test`.
@@ -167,7 +167,7 @@ fn add(request: &RecordRequest, model: Model, proto: &ModelProto) -> TractResult
         let tensors = set.tensors()?;
         let draft = drafts.folder_in(folder)?;
         write_tensors(&model.takes.named(tensors.clone()), "input_", &draft)?;
-        let Ran { outputs, note } = model.clone().run(tensors)?;
+        let RunResult { outputs, note } = model.clone().run(tensors)?;
         add_once(&mut notes, note);
         write_tensors(&outputs, "output_", &draft)?;
         runs.push(draft);

@@ -6,17 +6,17 @@ use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::CastOnnx;
 
-use super::inside::Inside;
+use super::inside::RanBody;
 use super::part::{Part, exported};
-use super::side::Side;
+use super::side::SourceModel;
 use super::trial::{Attempts, Runs};
 use super::values::{Values, by_name, taken};
 
 /// A node of a body: which of the nodes with bodies holds it, by which attribute, what it makes, and its operator.
-type Key = ((usize, String), String, String);
+type SpareKey = ((usize, String), String, String);
 
 /// Nodes that may be left out, with the place of the input that stands for what they make.
-type Spares = Vec<(Key, usize)>;
+type Spares = Vec<(SpareKey, usize)>;
 
 /// The part with as few nodes in its bodies as can be. Fails as [`Attempts::shown`] does.
 pub(super) fn hollowed(
@@ -26,10 +26,11 @@ pub(super) fn hollowed(
 ) -> TractResult<Part> {
     // Bodies that cannot be looked into are left as they are.
     let Ok([of_model, of_reference]) = spares(&part, onnx) else { return Ok(part) };
-    let is_common =
-        |key: &Key| part.reference.is_none() || of_reference.iter().any(|(other, _)| other == key);
+    let is_common = |key: &SpareKey| {
+        part.reference.is_none() || of_reference.iter().any(|(other, _)| other == key)
+    };
     let keys = of_model.iter().map(|(key, _)| key).filter(|key| is_common(key));
-    let all: Vec<Key> = keys.cloned().collect();
+    let all: Vec<SpareKey> = keys.cloned().collect();
     let mut pieces = if all.is_empty() { vec![] } else { vec![all] };
     while let Some(piece) = pieces.pop().filter(|_| attempts.left() > Runs::TO_SHRINK) {
         let fewer = without(&part, &piece, [&of_model, &of_reference], onnx)?;
@@ -48,7 +49,7 @@ pub(super) fn hollowed(
 fn spares(part: &Part, onnx: &CastOnnx) -> TractResult<[Spares; 2]> {
     let given = by_name(part.inputs.clone());
     let of = |model: &ModelProto, given: &Values| -> TractResult<Spares> {
-        let side = Side::of(onnx.clone(), model.clone(), None)?;
+        let side = SourceModel::of(onnx.clone(), model.clone(), None)?;
         let bodies = side.bodies(given)?;
         Ok(bodies.iter().flat_map(|inside| spares_in(&side, inside)).collect())
     };
@@ -58,7 +59,7 @@ fn spares(part: &Part, onnx: &CastOnnx) -> TractResult<[Spares; 2]> {
     Ok([of_model, of_reference.unwrap_or_default()])
 }
 
-fn spares_in(side: &Side, inside: &Inside) -> Spares {
+fn spares_in(side: &SourceModel, inside: &RanBody) -> Spares {
     let graph = &side.graph;
     // What is of the body itself: its nodes' and its inputs.
     let is_own = |value: ValueId| {
@@ -85,7 +86,7 @@ fn spares_in(side: &Side, inside: &Inside) -> Spares {
     graph.nodes_of(inside.body).into_iter().filter_map(spare).collect()
 }
 
-fn key(graph: &Graph, place: &(usize, String), id: NodeId) -> Option<Key> {
+fn key(graph: &Graph, place: &(usize, String), id: NodeId) -> Option<SpareKey> {
     let node = graph.node(id);
     let made = graph.value(node.output(0)?).name.to_string();
     Some((place.clone(), made, node.op_type.clone()))
@@ -94,7 +95,7 @@ fn key(graph: &Graph, place: &(usize, String), id: NodeId) -> Option<Key> {
 /// The part without these nodes, as far as they can go in both models; nothing where none can.
 fn without(
     part: &Part,
-    gone: &[Key],
+    gone: &[SpareKey],
     [of_model, of_reference]: [&Spares; 2],
     onnx: &CastOnnx,
 ) -> TractResult<Option<Part>> {
@@ -110,11 +111,11 @@ fn without(
 /// The model without these nodes, and which they are: what a body returns it does not only take.
 fn fewer(
     model: &ModelProto,
-    gone: &[Key],
+    gone: &[SpareKey],
     spares: &Spares,
     onnx: &CastOnnx,
-) -> TractResult<(ModelProto, Vec<Key>)> {
-    let side = Side::of(onnx.clone(), model.clone(), None)?;
+) -> TractResult<(ModelProto, Vec<SpareKey>)> {
+    let side = SourceModel::of(onnx.clone(), model.clone(), None)?;
     let mut graph = side.graph.clone();
     let mut left_out = vec![];
     let holders = side.holders();

@@ -7,12 +7,12 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::Result;
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer};
 
-use super::side::Side;
+use super::side::SourceModel;
 use super::values::{Values, type_of};
 use crate::cli::tensor::NamedTensor;
 
 /// A body of a node of the main graph that ran.
-pub(super) struct Inside {
+pub(super) struct RanBody {
     /// Which of the nodes with bodies holds it, and by which attribute.
     pub(super) place: (usize, String),
     pub(super) body: BodyId,
@@ -26,7 +26,7 @@ pub(super) struct Inside {
 /// Of how many times the values are kept: of the first ones and the last.
 const TIMES: usize = 16;
 
-impl Inside {
+impl RanBody {
     fn add(&mut self, given: Values, made: Values) {
         let is_begun = |last: &Values| made.keys().any(|name| last.contains_key(name));
         if self.times.last().is_none_or(is_begun) {
@@ -43,9 +43,9 @@ impl Inside {
 }
 
 /// Keeps what bodies are given and make.
-struct Recorder(Vec<Inside>);
+struct BodyRecorder(Vec<RanBody>);
 
-impl Observer for Recorder {
+impl Observer for BodyRecorder {
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         for body in &mut self.0 {
             let Some(below) = node.graph.strip_prefix(&*body.path) else { continue };
@@ -65,7 +65,7 @@ fn values<'a>(tensors: impl Iterator<Item = &'a ObservedTensor>) -> Values {
     tensors.filter(|held| !held.is_constant).map(named).collect()
 }
 
-impl Side {
+impl SourceModel {
     /// The main graph's nodes with bodies, counted.
     pub(super) fn holders(&self) -> impl Iterator<Item = (usize, &Node)> {
         let nodes = self.nodes().into_iter().map(|id| self.graph.node(id));
@@ -73,10 +73,10 @@ impl Side {
     }
 
     /// The bodies of the main graph's nodes that run on these inputs. Fails when the model cannot be run.
-    pub(super) fn bodies(&self, inputs: &Values) -> TractResult<Vec<Inside>> {
-        let mut bodies: Vec<Inside> = vec![];
+    pub(super) fn bodies(&self, inputs: &Values) -> TractResult<Vec<RanBody>> {
+        let mut bodies: Vec<RanBody> = vec![];
         for (place, node) in self.holders() {
-            bodies.extend(node.bodies().iter().map(|held| Inside {
+            bodies.extend(node.bodies().iter().map(|held| RanBody {
                 place: (place, held.attribute.clone()),
                 body: held.body,
                 times: vec![],
@@ -84,7 +84,7 @@ impl Side {
                 deeper: Values::new(),
             }));
         }
-        let mut recorder = Recorder(bodies);
+        let mut recorder = BodyRecorder(bodies);
         if !recorder.0.is_empty() {
             self.observed(inputs, &mut recorder)?;
         }
@@ -93,7 +93,7 @@ impl Side {
 
     /// A body as a model of its own, which makes what the body makes of these values; nothing where it makes nothing.
     /// Fails when a tensor cannot be written.
-    pub(super) fn opened(&self, body: BodyId, values: &Values) -> TractResult<Option<Side>> {
+    pub(super) fn opened(&self, body: BodyId, values: &Values) -> TractResult<Option<SourceModel>> {
         let mut graph = self.graph.clone();
         let held = |name: &str| values.get(name);
         graph.open(body, |value| held(self.name(value)).map(type_of));

@@ -46,7 +46,7 @@ use crate::cli::verb::Verb;
 use crate::cli::verb::compare::CompareRequest;
 use of_command::OneRequest;
 use reduced::Reduced;
-use request::{Of, ReduceRequest};
+use request::{ReduceRequest, ReduceTask};
 
 /// Reduce a model, or a pair of models, to the smallest part that shows the fault.
 ///
@@ -127,7 +127,7 @@ impl Verb for Reduce {
 }
 
 impl Reduce {
-    fn of(&self) -> anyhow::Result<Of> {
+    fn of(&self) -> anyhow::Result<ReduceTask> {
         let input = self.sets.input();
         let (Some(converted), None) = (&self.converted, &self.check) else {
             let check = Check {
@@ -142,14 +142,14 @@ impl Reduce {
             let is_judged = given || !self.per_output.is_empty() || self.limits.is_some();
             ensure!(!is_judged, "--check: the command judges, so there is no tolerance");
             let request = OneRequest { model: self.reference.clone(), input, check };
-            return Ok(Of::Command(Box::new(request)));
+            return Ok(ReduceTask::Command(Box::new(request)));
         };
         let (mut limits, limits_file) =
             ToleranceLimits::of(&file_of(converted), self.limits.as_deref())?;
         limits.judge_by(self.tolerance.of_every_output(), &self.per_output);
         let pair = CompareRequest::of(&self.reference, converted);
         let pair = CompareRequest { input, limits, limits_file, samples: None, ..pair };
-        Ok(Of::Pair(Box::new(pair)))
+        Ok(ReduceTask::Pair(Box::new(pair)))
     }
 }
 

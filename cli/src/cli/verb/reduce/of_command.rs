@@ -10,12 +10,12 @@ use tract_onnx_cast::CastOnnx;
 
 use super::case::{self, SET};
 use super::hollow::hollowed;
-use super::one::{CheckTrial, One};
+use super::one::{CheckTrial, CheckedModel};
 use super::part::Part;
 use super::readme::{self, CaseSummary};
 use super::reduced::{Reduced, ReducedCase};
 use super::shrink::shrunk;
-use super::side::{Side, named_nodes, onnx};
+use super::side::{SourceModel, named_nodes, onnx};
 use super::simpler::simpler;
 use super::trial::{Attempts, Runs};
 use super::values::{Values, by_name};
@@ -55,7 +55,7 @@ pub(super) fn reduce(loader: &Loader, request: &OneRequest, place: &Path) -> Tra
         return Ok(reduced);
     };
     drop(model);
-    let side = Side::of_file(loader, &file)?;
+    let side = SourceModel::of_file(loader, &file)?;
     reduced.nodes = side.count();
     progress::tell("recording the model");
     let (recorded, ran) = side.record(&by_name(inputs));
@@ -74,14 +74,14 @@ pub(super) fn reduce(loader: &Loader, request: &OneRequest, place: &Path) -> Tra
     let runs = Runs::of(reduced.nodes);
     let held = runs_here.then(|| onnx.clone());
     let mut trial = CheckTrial { check: &check, whole, scratch, runs, onnx: held };
-    search(&One::of(side, recorded), onnx, &mut trial, place, &mut reduced)?;
+    search(&CheckedModel::of(side, recorded), onnx, &mut trial, place, &mut reduced)?;
     reduced.runs = trial.runs.made + 1;
     Ok(reduced)
 }
 
 /// Looks for the smallest part, and writes each that is smaller.
 fn search(
-    one: &One,
+    one: &CheckedModel,
     onnx: CastOnnx,
     trial: &mut CheckTrial,
     place: &Path,
@@ -119,12 +119,12 @@ fn search(
 
 /// What is left of a part, which may run to its end where the whole does not.
 fn recorded_anew(part: Part, onnx: &CastOnnx, attempts: &mut Attempts) -> TractResult<Part> {
-    let side = Side::of(onnx.clone(), part.model.clone(), None)?;
+    let side = SourceModel::of(onnx.clone(), part.model.clone(), None)?;
     let (values, ran) = side.record(&by_name(part.inputs.clone()));
     if ran.is_err() {
         return Ok(part);
     }
-    Ok(One::of(side, values).reduced(attempts)?.unwrap_or(part))
+    Ok(CheckedModel::of(side, values).reduced(attempts)?.unwrap_or(part))
 }
 
 /// The part taken out of the bodies that it is in, as long as the command fails on what a body does one of the first times or
@@ -132,7 +132,7 @@ fn recorded_anew(part: Part, onnx: &CastOnnx, attempts: &mut Attempts) -> TractR
 fn opened(mut part: Part, onnx: &CastOnnx, attempts: &mut Attempts) -> TractResult<Part> {
     const TIMES: usize = 2;
     loop {
-        let side = Side::of(onnx.clone(), part.model.clone(), None)?;
+        let side = SourceModel::of(onnx.clone(), part.model.clone(), None)?;
         // A part whose bodies cannot be looked into is left as it is.
         let bodies = side.bodies(&by_name(part.inputs.clone())).unwrap_or_default();
         let mut inner = None;
@@ -140,7 +140,7 @@ fn opened(mut part: Part, onnx: &CastOnnx, attempts: &mut Attempts) -> TractResu
             let last = body.times.get(TIMES..).and_then(<[Values]>::last);
             for values in body.times.iter().take(TIMES).chain(last) {
                 let Ok(Some(opened)) = side.opened(body.body, values) else { continue };
-                inner = One::of(opened, values.clone()).reduced(attempts)?;
+                inner = CheckedModel::of(opened, values.clone()).reduced(attempts)?;
                 if inner.is_some() {
                     break;
                 }

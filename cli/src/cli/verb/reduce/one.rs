@@ -11,15 +11,15 @@ use tract_onnx_cast::CastOnnx;
 
 use super::case::{MODEL, SET, write_into};
 use super::part::{Part, declare_outputs, exported};
-use super::side::{self, Side};
-use super::trial::{Attempts, Runs, Trial};
+use super::side::{self, SourceModel};
+use super::trial::{Attempts, PartTrial, Runs};
 use super::values::{Values, by_name};
 use crate::cli::process::command::{Check, Ended};
 use crate::cli::tensor::NamedTensor;
 
 /// A model whose parts a command is run on.
-pub(super) struct One {
-    pub(super) side: Side,
+pub(super) struct CheckedModel {
+    pub(super) side: SourceModel,
     /// What it takes, and as far as it can be run what it computes.
     pub(super) values: Values,
     fixed: Table<ValueId, ()>,
@@ -37,7 +37,7 @@ pub(super) struct CheckTrial<'a> {
     pub(super) onnx: Option<CastOnnx>,
 }
 
-impl Trial for CheckTrial<'_> {
+impl PartTrial for CheckTrial<'_> {
     fn shown(&mut self, mut part: Part) -> TractResult<Option<Part>> {
         if let Some(onnx) = self.onnx.as_ref().filter(|_| part.outputs.is_empty()) {
             let values = by_name(part.inputs.clone());
@@ -68,11 +68,11 @@ impl CheckTrial<'_> {
     }
 }
 
-impl One {
+impl CheckedModel {
     /// A model with the values that were recorded of it.
-    pub(super) fn of(side: Side, values: Values) -> One {
+    pub(super) fn of(side: SourceModel, values: Values) -> CheckedModel {
         let fixed = side.fixed();
-        One { side, values, fixed }
+        CheckedModel { side, values, fixed }
     }
 
     /// The part of these nodes. What others make is given, what is made and used by none of them is
@@ -130,7 +130,7 @@ impl One {
     /// functions in place, does not show it. Fails as [`Attempts::shown`] does.
     pub(super) fn reduced(&self, attempts: &mut Attempts) -> TractResult<Option<Part>> {
         let all = self.side.nodes();
-        let mut search = Search { one: self, attempts, best: None };
+        let mut search = NodeSearch { one: self, attempts, best: None };
         if !search.shows(&all)? {
             return Ok(None);
         }
@@ -143,14 +143,14 @@ impl One {
 }
 
 /// A search for fewer nodes.
-struct Search<'a, 's> {
-    one: &'a One,
+struct NodeSearch<'a, 's> {
+    one: &'a CheckedModel,
     attempts: &'a mut Attempts<'s>,
     /// The smallest part so far.
     best: Option<Part>,
 }
 
-impl Search<'_, '_> {
+impl NodeSearch<'_, '_> {
     /// Whether the part of these nodes shows it; a part that cannot be made does not.
     fn shows(&mut self, nodes: &[NodeId]) -> TractResult<bool> {
         let Ok(part) = self.one.part(nodes) else { return Ok(false) };

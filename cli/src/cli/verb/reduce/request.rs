@@ -19,12 +19,12 @@ use crate::cli::work::model::Loader;
 pub(crate) struct ReduceRequest {
     /// Where the case is written.
     pub(super) output: PathBuf,
-    pub(super) of: Of,
+    pub(super) of: ReduceTask,
 }
 
 /// A pair of models that a comparison tells apart, or a model that a command fails on.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Of {
+pub(super) enum ReduceTask {
     Pair(Box<CompareRequest>),
     Command(Box<OneRequest>),
 }
@@ -39,8 +39,8 @@ impl Request for ReduceRequest {
     fn answer(&self, loader: &Loader) -> TractResult<Reduced> {
         let start = Instant::now();
         let mut reduced = match &self.of {
-            Of::Pair(request) => pair::reduce(loader, request, &self.output)?,
-            Of::Command(request) => of_command::reduce(loader, request, &self.output)?,
+            ReduceTask::Pair(request) => pair::reduce(loader, request, &self.output)?,
+            ReduceTask::Command(request) => of_command::reduce(loader, request, &self.output)?,
         };
         reduced.seconds = start.elapsed().as_secs_f64();
         Ok(reduced)
@@ -48,22 +48,24 @@ impl Request for ReduceRequest {
 
     fn model(&self) -> &Path {
         match &self.of {
-            Of::Pair(request) => &request.reference,
-            Of::Command(request) => &request.model,
+            ReduceTask::Pair(request) => &request.reference,
+            ReduceTask::Command(request) => &request.model,
         }
     }
 
     fn subject(&self) -> &Path {
         match &self.of {
-            Of::Pair(request) => &request.converted,
-            Of::Command(request) => &request.model,
+            ReduceTask::Pair(request) => &request.converted,
+            ReduceTask::Command(request) => &request.model,
         }
     }
 
     fn places(&self) -> Vec<PathBuf> {
         match &self.of {
-            Of::Pair(request) => request.places(),
-            Of::Command(request) => request.input.files().chain([request.model.clone()]).collect(),
+            ReduceTask::Pair(request) => request.places(),
+            ReduceTask::Command(request) => {
+                request.input.files().chain([request.model.clone()]).collect()
+            }
         }
     }
 

@@ -17,7 +17,7 @@ use crate::cli::tensor::NamedTensor;
 use crate::cli::work::model::Loader;
 
 /// A model whose parts are taken.
-pub(super) struct Side {
+pub(super) struct SourceModel {
     pub(super) graph: Graph,
     /// Where its external data is.
     pub(super) folder: Option<PathBuf>,
@@ -58,14 +58,14 @@ pub(super) fn run(
     Ok(named.map(|(name, output)| NamedTensor::of(name, output)).collect())
 }
 
-impl Side {
+impl SourceModel {
     /// A model. Functions are put in the place of their calls where they can be, and constants that
     /// are nodes become initializers. Fails when the model is not sound.
     pub(super) fn of(
         onnx: CastOnnx,
         proto: ModelProto,
         folder: Option<PathBuf>,
-    ) -> TractResult<Side> {
+    ) -> TractResult<SourceModel> {
         let inlined = if proto.functions.is_empty() {
             None
         } else {
@@ -78,22 +78,22 @@ impl Side {
             anyhow::bail!("{}", problem.text);
         }
         graph.strip();
-        Ok(Side::of_graph(onnx, graph, folder))
+        Ok(SourceModel::of_graph(onnx, graph, folder))
     }
 
     /// The model of a file. Fails when that cannot be read, or the model is not sound.
-    pub(super) fn of_file(loader: &Loader, file: &Path) -> TractResult<Side> {
+    pub(super) fn of_file(loader: &Loader, file: &Path) -> TractResult<SourceModel> {
         let proto = loader.read_light(file)?;
         let folder = file.parent().map(Path::to_path_buf);
-        at(file.display(), Side::of(onnx(loader), proto, folder))
+        at(file.display(), SourceModel::of(onnx(loader), proto, folder))
     }
 
     /// Another graph of the same model.
-    pub(super) fn with(&self, graph: Graph) -> Side {
-        Side::of_graph(self.onnx.clone(), graph, self.folder.clone())
+    pub(super) fn with(&self, graph: Graph) -> SourceModel {
+        SourceModel::of_graph(self.onnx.clone(), graph, self.folder.clone())
     }
 
-    fn of_graph(onnx: CastOnnx, mut graph: Graph, folder: Option<PathBuf>) -> Side {
+    fn of_graph(onnx: CastOnnx, mut graph: Graph, folder: Option<PathBuf>) -> SourceModel {
         hold_constants(&mut graph);
         let main = graph.body(graph.main());
         let given = main.inputs().iter().chain(main.constants()).copied();
@@ -101,7 +101,7 @@ impl Side {
         let made = nodes.iter().flat_map(|id| graph.node(*id).outputs()).flatten().copied();
         let named = |value: ValueId| (graph.value(value).name.clone(), value);
         let names = given.chain(made).map(named).collect();
-        Side { graph, folder, onnx, names }
+        SourceModel { graph, folder, onnx, names }
     }
 
     /// The value of the main graph of that name.

@@ -7,7 +7,7 @@ use crate::cli::message::counted;
 use crate::cli::progress;
 
 /// What tells whether a part shows the finding, and counts how often it was asked.
-pub(super) trait Trial {
+pub(super) trait PartTrial {
     /// The part with what is right as its outputs, if it shows the finding.
     /// Fails when nothing can be tried any more; a part that cannot be run shows nothing.
     fn shown(&mut self, part: Part) -> TractResult<Option<Part>>;
@@ -18,7 +18,7 @@ pub(super) trait Trial {
 
 /// Attempts at smaller parts, of which those that show the finding are saved.
 pub(super) struct Attempts<'a> {
-    pub(super) trial: &'a mut dyn Trial,
+    pub(super) trial: &'a mut dyn PartTrial,
     pub(super) save: &'a dyn Fn(&Part) -> TractResult<()>,
 }
 
@@ -28,8 +28,8 @@ impl Attempts<'_> {
         self.trial.runs().left()
     }
 
-    /// The part, as [`Trial::shown`] has it; nothing either where no run is left.
-    /// Fails as [`Trial::shown`], or when the part cannot be saved.
+    /// The part, as [`PartTrial::shown`] has it; nothing either where no run is left.
+    /// Fails as [`PartTrial::shown`], or when the part cannot be saved.
     pub(super) fn shown(&mut self, part: Part) -> TractResult<Option<Part>> {
         if self.left() == 0 {
             return Ok(None);

@@ -19,9 +19,9 @@ use crate::cli::input::args::InputArgs;
 use crate::cli::input::cases::{Case, model_file, sets_in};
 use crate::cli::input::files::Format;
 use crate::cli::input::recipe::Recipe;
-use crate::cli::input::sets::{self, One};
-use crate::cli::measure::value::{Value, values};
-use crate::cli::message::{ErrorKind, about, printable, single_line};
+use crate::cli::input::sets::{self, RunInputs};
+use crate::cli::measure::value::{ElementValue, values};
+use crate::cli::message::{ProblemKind, about, printable, single_line};
 use crate::cli::output_file::{Drafts, MadeFolders, locked};
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::Request;
@@ -30,7 +30,7 @@ use crate::cli::report::table::table;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::Verb;
-use crate::cli::work::model::{Loader, Ran};
+use crate::cli::work::model::{Loader, RunResult};
 
 /// Run a model and show its outputs.
 ///
@@ -92,7 +92,7 @@ impl Verb for Run {
     /// Runs the model, writes the outputs' files and shows what they hold.
     fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
         let Run { model, input, output: written, json } = self;
-        let case = about(ErrorKind::Input, recorded(&model, &input))?;
+        let case = about(ProblemKind::Input, recorded(&model, &input))?;
         let model = model_file(model)?;
         written.as_deref().map_or(Ok(()), check_ending)?;
         let request = RunRequest { model, input, case, output: written };
@@ -167,7 +167,7 @@ struct RunOutput {
     r#type: String,
     shape: Vec<usize>,
     /// The first ones.
-    values: Vec<Value>,
+    values: Vec<ElementValue>,
 }
 
 impl Request for RunRequest {
@@ -192,8 +192,8 @@ impl Request for RunRequest {
                 (tensors, vec![], notes)
             }
             None => match sets::one(&model.takes, &self.model, &self.input)? {
-                One::Sample(tensors, notes) => (tensors, vec![], notes),
-                One::Given(given) => {
+                RunInputs::Sample(tensors, notes) => (tensors, vec![], notes),
+                RunInputs::Given(given) => {
                     let proto = loader.read_light(&self.model)?;
                     let recipe = Recipe::of(&model.source(&proto), &self.input, given, 1)?;
                     look = recipe.look(1);
@@ -204,7 +204,7 @@ impl Request for RunRequest {
         let random = (!random.is_empty()).then_some((random, self.input.seed, look));
         let inputs = Inputs::of(model.takes.inputs.len(), [random].into_iter());
         notes.extend(inputs.note());
-        let Ran { outputs, note } = model.run(tensors)?;
+        let RunResult { outputs, note } = model.run(tensors)?;
         notes.extend(note);
         let note = (!notes.is_empty()).then(|| notes.join("; "));
         let written = match (file, folder) {
@@ -245,7 +245,7 @@ fn check_ending(path: &Path) -> anyhow::Result<()> {
     let problem = || -> anyhow::Result<()> {
         bail!("{}: outputs are written as .npz or .npy, or into a folder", path.display())
     };
-    about(ErrorKind::Call, if is_plain || is_folder { Ok(()) } else { problem() })
+    about(ProblemKind::Call, if is_plain || is_folder { Ok(()) } else { problem() })
 }
 
 /// What was written, for people.

@@ -21,9 +21,9 @@ use crate::cli::input::cases::Case;
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::{cases, files};
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::message::{self, ErrorKind, ReportedProblem, about, at, counted, single_line};
+use crate::cli::message::{self, ProblemKind, ReportedProblem, about, at, counted, single_line};
 use crate::cli::output_file::write_whole;
-use crate::cli::process::protocol::Outcome;
+use crate::cli::process::protocol::RequestOutcome;
 use crate::cli::process::request::Request;
 use crate::cli::process::supervisor::Supervisor;
 use crate::cli::report::json;
@@ -33,9 +33,9 @@ use crate::cli::report::terminal::{BAD, GOOD, Output, print_note};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::tensor::Tensors;
 use crate::cli::verb::Verb;
-use crate::cli::work::model::{Loader, Ran};
+use crate::cli::work::model::{Loader, RunResult};
 use expected::difference;
-use values::Header;
+use values::ModelHeader;
 
 /// Run test cases and compare the outputs with the expected ones.
 ///
@@ -81,13 +81,13 @@ impl Test {
 /// What `--json` prints.
 #[derive(Serialize, Default)]
 struct TestReport {
-    cases: Vec<Line>,
+    cases: Vec<CaseLine>,
     passed: usize,
     failed: usize,
 }
 
 #[derive(Serialize)]
-struct Line {
+struct CaseLine {
     path: String,
     passed: bool,
     reason: Option<String>,
@@ -111,8 +111,8 @@ impl Verb for Test {
             let path = case.path.display().to_string();
             bar.set_message(single_line(&path));
             let (reason, note) = match supervisor.ask(&request(case), |_| {})? {
-                Outcome::Done(Tested { failure, note }) => (failure, note),
-                Outcome::Unusable(ReportedProblem { kind, message }) => {
+                RequestOutcome::Done(Tested { failure, note }) => (failure, note),
+                RequestOutcome::Unusable(ReportedProblem { kind, message }) => {
                     unusable.push(ReportedProblem { kind, message: format!("{path}: {message}") });
                     (Some(message), None)
                 }
@@ -120,7 +120,7 @@ impl Verb for Test {
             if let Some(note) = &note {
                 bar.suspend(|| print_note(&format!("{path}: {note}")));
             }
-            let line = Line { path, passed: reason.is_none(), reason, note };
+            let line = CaseLine { path, passed: reason.is_none(), reason, note };
             if !self.json {
                 let text = human(&line, output);
                 bar.suspend(|| output.line(&text))?;
@@ -146,10 +146,10 @@ impl Verb for Test {
 }
 
 /// A test for each case.
-fn of_lines(lines: &[Line], unusable: &[ReportedProblem]) -> anyhow::Result<String> {
+fn of_lines(lines: &[CaseLine], unusable: &[ReportedProblem]) -> anyhow::Result<String> {
     let unusable: HashSet<&str> = unusable.iter().map(|problem| &*problem.message).collect();
     let is_unusable =
-        |line: &Line, reason: &str| unusable.contains(&*format!("{}: {reason}", line.path));
+        |line: &CaseLine, reason: &str| unusable.contains(&*format!("{}: {reason}", line.path));
     let mut suite = TestSuite::new("onnx-cast test");
     for line in lines {
         let outcome = match &line.reason {
@@ -162,7 +162,7 @@ fn of_lines(lines: &[Line], unusable: &[ReportedProblem]) -> anyhow::Result<Stri
     junit::written([suite])
 }
 
-fn human(line: &Line, output: &Output) -> String {
+fn human(line: &CaseLine, output: &Output) -> String {
     let path = single_line(&line.path);
     match &line.reason {
         None => format!("{}   {path}", output.paint(GOOD, "ok")),
@@ -193,7 +193,7 @@ impl Request for TestRequest {
 
     fn answer(&self, loader: &Loader) -> TractResult<Tested> {
         let TestRequest { case, tolerance } = self;
-        self.of_tensors(loader).or_else(|error| match Header::of(&case.model) {
+        self.of_tensors(loader).or_else(|error| match ModelHeader::of(&case.model) {
             Ok(Some(header)) => {
                 let note = (!loader.walks()).then(|| NO_TENSORS.into());
                 Ok(Tested { failure: header.failure((case, loader), *tolerance)?, note })
@@ -219,10 +219,10 @@ impl TestRequest {
     fn of_tensors(&self, loader: &Loader) -> TractResult<Tested> {
         let TestRequest { case, tolerance } = self;
         let model = loader.open(&case.model)?;
-        let (tensors, mut notes) = about(ErrorKind::Input, inputs_of(case, &model.takes))?;
+        let (tensors, mut notes) = about(ProblemKind::Input, inputs_of(case, &model.takes))?;
         let expected = case.outputs()?;
         ensure!(!expected.is_empty(), "there is no output_*.pb to compare with");
-        let Ran { outputs, note } = model.run(tensors)?;
+        let RunResult { outputs, note } = model.run(tensors)?;
         notes.extend(note);
         let note = (!notes.is_empty()).then(|| notes.join("; "));
         Ok(Tested { failure: failure(&outputs, &expected, *tolerance)?, note })

@@ -13,28 +13,28 @@ use super::expected::difference;
 use crate::cli::input::cases::Case;
 use crate::cli::input_file::read_regular;
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::message::{ErrorKind, about, at, counted, single_line};
+use crate::cli::message::{ProblemKind, about, at, counted, single_line};
 use crate::cli::work::engine::Engine;
 use crate::cli::work::model::Loader;
 
 /// The types that a model declares: tract's messages have those of tensors alone.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Header {
+pub(super) struct ModelHeader {
     #[prost(message, optional, tag = "7")]
-    graph: Option<Ends>,
+    graph: Option<GraphHeader>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Ends {
+struct GraphHeader {
     #[prost(message, repeated, tag = "11")]
-    inputs: Vec<End>,
+    inputs: Vec<ValueHeader>,
     #[prost(message, repeated, tag = "12")]
-    outputs: Vec<End>,
+    outputs: Vec<ValueHeader>,
 }
 
 /// An input or an output.
 #[derive(Clone, PartialEq, Message)]
-struct End {
+struct ValueHeader {
     #[prost(string, tag = "1")]
     name: String,
     #[prost(message, optional, tag = "2")]
@@ -77,10 +77,10 @@ const NOTHING: i32 = 0;
 const TENSOR: i32 = 1;
 const SEQUENCE: i32 = 3;
 
-impl Header {
+impl ModelHeader {
     /// What a model's file declares, if that is more than tensors.
-    pub(super) fn of(model: &Path) -> TractResult<Option<Header>> {
-        let header = Header::decode(read_regular(model)?.as_slice())?;
+    pub(super) fn of(model: &Path) -> TractResult<Option<ModelHeader>> {
+        let header = ModelHeader::decode(read_regular(model)?.as_slice())?;
         let ends = header.graph.iter().flat_map(|graph| graph.inputs.iter().chain(&graph.outputs));
         let has_others = ends.filter_map(|end| end.ty.as_ref()).any(|ty| !ty.is_tensor());
         Ok(has_others.then_some(header))
@@ -117,7 +117,11 @@ impl Type {
 }
 
 /// The values of files, by the types that are declared of these names.
-fn read(files: &[PathBuf], names: &[&str], declared: &[End]) -> TractResult<Vec<OnnxValue>> {
+fn read(
+    files: &[PathBuf],
+    names: &[&str],
+    declared: &[ValueHeader],
+) -> TractResult<Vec<OnnxValue>> {
     let (held, wanted) = (files.len(), names.len());
     ensure!(
         held == wanted,
@@ -127,7 +131,7 @@ fn read(files: &[PathBuf], names: &[&str], declared: &[End]) -> TractResult<Vec<
     let value = |(file, name): (&PathBuf, &&str)| {
         let end = declared.iter().find(|end| end.name == **name);
         let ty = end.and_then(|end| end.ty.clone()).unwrap_or_default();
-        about(ErrorKind::Input, at(file.display().to_string(), value(file, &ty)))
+        about(ProblemKind::Input, at(file.display().to_string(), value(file, &ty)))
     };
     files.iter().zip(names).map(value).collect()
 }

@@ -19,8 +19,8 @@ const NAMED: usize = 3;
 /// What is read of a model's constants.
 #[derive(Default)]
 pub(crate) struct Exercise {
-    tables: Vec<Table>,
-    branches: Vec<Branch>,
+    tables: Vec<GatherTable>,
+    branches: Vec<IfBranch>,
     /// The bounds of `Clip` nodes, which no value need reach.
     bounds: HashMap<String, String>,
     /// The constants that are read as a whole whenever the model runs.
@@ -31,7 +31,7 @@ pub(crate) struct Exercise {
 const BOUND: f64 = 1e4;
 
 /// A constant of which a `Gather` reads rows.
-struct Table {
+struct GatherTable {
     /// The constant, and what it is computed of.
     name: String,
     roots: HashSet<String>,
@@ -43,7 +43,7 @@ struct Table {
 }
 
 /// One of the two branches of an `If`.
-struct Branch {
+struct IfBranch {
     node: String,
     condition: String,
     is_then: bool,
@@ -81,7 +81,7 @@ impl Exercise {
                     let read: HashSet<String> = read.flatten().cloned().collect();
                     let condition = node.input.first().filter(|_| node.op_type == "If");
                     match condition {
-                        Some(condition) => exercise.branches.push(Branch {
+                        Some(condition) => exercise.branches.push(IfBranch {
                             node: node.label().into(),
                             condition: condition.clone(),
                             is_then: attribute.name == "then_branch",
@@ -98,7 +98,7 @@ impl Exercise {
         exercise
     }
 
-    fn table(&self, node: &NodeProto, constancy: &Constancy) -> Option<Table> {
+    fn table(&self, node: &NodeProto, constancy: &Constancy) -> Option<GatherTable> {
         let ([data, indices, ..], "Gather") = (&node.input[..], node.op_type.as_str()) else {
             return None;
         };
@@ -108,7 +108,7 @@ impl Exercise {
         let rank = shape.len() as i64;
         let axis = usize::try_from(if axis < 0 { axis + rank } else { axis }).ok()?;
         let is_table = shape.len() > 1 && *shape.get(axis)? > 1;
-        is_table.then(|| Table {
+        is_table.then(|| GatherTable {
             name: data.clone(),
             roots: made_of.roots.clone(),
             shape,
@@ -200,17 +200,18 @@ impl Exercise {
             return Some(format!("it bounds Clip `{node}`, and no value need have reached it"));
         }
         if !weight.fact.graph.is_empty() {
-            let idle = |branch: &&Branch| {
+            let idle = |branch: &&IfBranch| {
                 branch.ran == Some(false) && weight.fact.graph.starts_with(&branch.path())
             };
-            return self.branches.iter().find(idle).map(Branch::in_words);
+            return self.branches.iter().find(idle).map(IfBranch::in_words);
         }
         if roots.iter().any(|root| self.whole.contains(root)) {
             return None;
         }
         let reads = |names: &HashSet<String>| roots.iter().any(|root| names.contains(root));
-        let tables: Vec<&Table> = self.tables.iter().filter(|table| reads(&table.roots)).collect();
-        let branches: Vec<&Branch> =
+        let tables: Vec<&GatherTable> =
+            self.tables.iter().filter(|table| reads(&table.roots)).collect();
+        let branches: Vec<&IfBranch> =
             self.branches.iter().filter(|branch| reads(&branch.reads)).collect();
         if tables.is_empty() {
             let idle = branches.iter().all(|branch| branch.ran == Some(false));
@@ -234,7 +235,7 @@ impl Exercise {
     }
 }
 
-impl Branch {
+impl IfBranch {
     /// The path of its graph below the main one.
     fn path(&self) -> String {
         format!("{}.{}", self.node, if self.is_then { "then_branch" } else { "else_branch" })

@@ -45,20 +45,20 @@ pub(crate) struct Weights {
 }
 
 /// Constants to be found by their names.
-struct Named<'a> {
+struct NamedConstants<'a> {
     /// Those that are left, in their order.
     constants: Vec<Option<Constant<'a>>>,
     /// The places of a graph's path and a name.
     places: HashMap<(String, String), Vec<usize>>,
 }
 
-impl<'a> Named<'a> {
-    fn of(constants: Vec<Constant<'a>>) -> Named<'a> {
+impl<'a> NamedConstants<'a> {
+    fn of(constants: Vec<Constant<'a>>) -> NamedConstants<'a> {
         let mut places: HashMap<(String, String), Vec<usize>> = HashMap::new();
         for (place, constant) in constants.iter().enumerate() {
             places.entry((constant.path.clone(), constant.name.clone())).or_default().push(place);
         }
-        Named { constants: constants.into_iter().map(Some).collect(), places }
+        NamedConstants { constants: constants.into_iter().map(Some).collect(), places }
     }
 
     /// The place of the first one that is left and may be this one.
@@ -87,7 +87,7 @@ impl Weights {
         let written = spelt(converted.proto, Some(reference.proto), converted.folder);
         let converted = &Holder { proto: &written, ..*converted };
         let mut weights = Weights { progress: Some(progress), ..Weights::default() };
-        let mut left_b = Named::of(constants::of(converted.proto));
+        let mut left_b = NamedConstants::of(constants::of(converted.proto));
         let mut left_a = vec![];
         let folders = (reference.folder, converted.folder);
         for constant in of_reference {
@@ -97,12 +97,12 @@ impl Weights {
         }
         let mut left_b: Vec<Constant> = left_b.left().collect();
         if left_a.iter().any(Constant::is_weight) {
-            let mut others = Named::of(left_a);
+            let mut others = NamedConstants::of(left_a);
             left_b.extend(weights.pair_computed(converted, &mut others, true, folders)?);
             left_a = others.left().collect();
         }
         if left_b.iter().any(Constant::is_weight) {
-            let mut others = Named::of(left_b);
+            let mut others = NamedConstants::of(left_b);
             left_a.extend(weights.pair_computed(reference, &mut others, false, folders)?);
             left_b = others.left().collect();
         }
@@ -168,7 +168,7 @@ impl Weights {
     fn pair_computed<'h>(
         &mut self,
         holder: &Holder<'h>,
-        others: &mut Named,
+        others: &mut NamedConstants,
         is_converted: bool,
         folders: (Option<&Path>, Option<&Path>),
     ) -> TractResult<Vec<Constant<'h>>> {
@@ -205,7 +205,7 @@ impl Weights {
     fn pair_by_name<'a>(
         &mut self,
         constant: Constant<'a>,
-        others: &mut Named,
+        others: &mut NamedConstants,
         is_converted: bool,
         folders: (Option<&Path>, Option<&Path>),
     ) -> TractResult<Option<Constant<'a>>> {

@@ -9,14 +9,14 @@ use onnx_cast_graph::counted;
 
 /// The letters of an operand, or of the output.
 #[derive(Debug, Clone)]
-struct Term {
+struct EquationTerm {
     /// Those before an ellipsis.
     before: Vec<char>,
     /// Those behind it, where there is one.
     after: Option<Vec<char>>,
 }
 
-impl Term {
+impl EquationTerm {
     fn letters(&self) -> impl Iterator<Item = char> {
         self.before.iter().chain(self.after.iter().flatten()).copied()
     }
@@ -36,8 +36,8 @@ pub(super) struct Equation {
     node: Label,
     opset: i64,
     text: String,
-    inputs: Vec<Term>,
-    output: Option<Term>,
+    inputs: Vec<EquationTerm>,
+    output: Option<EquationTerm>,
 }
 
 impl Equation {
@@ -52,9 +52,9 @@ impl Equation {
         equation.inputs =
             inputs.split(',').map(|term| equation.term(term)).collect::<Result<_, _>>()?;
         equation.output = output.map(|term| equation.term(term)).transpose()?;
-        let known: HashSet<char> = equation.inputs.iter().flat_map(Term::letters).collect();
+        let known: HashSet<char> = equation.inputs.iter().flat_map(EquationTerm::letters).collect();
         let mut seen = HashSet::new();
-        for letter in equation.output.iter().flat_map(Term::letters) {
+        for letter in equation.output.iter().flat_map(EquationTerm::letters) {
             if !known.contains(&letter) {
                 return Err(equation.error(format!("has no operand with the axis {letter}")));
             }
@@ -65,7 +65,7 @@ impl Equation {
         Ok(equation)
     }
 
-    fn term(&self, text: &str) -> Result<Term, Error> {
+    fn term(&self, text: &str) -> Result<EquationTerm, Error> {
         let letters = |text: &str| -> Result<Vec<char>, Error> {
             let letters = text.chars().filter(|letter| *letter != ' ');
             let letter = |letter: char| match letter {
@@ -78,7 +78,7 @@ impl Equation {
             Some((before, after)) => (before, Some(letters(after)?)),
             None => (text, None),
         };
-        Ok(Term { before: letters(before)?, after })
+        Ok(EquationTerm { before: letters(before)?, after })
     }
 
     fn error(&self, problem: impl Into<String>) -> Error {
@@ -116,7 +116,7 @@ impl Equation {
             })?);
         }
         let most = behind.iter().copied().max().unwrap_or_default();
-        let used: HashSet<char> = self.inputs.iter().flat_map(Term::letters).collect();
+        let used: HashSet<char> = self.inputs.iter().flat_map(EquationTerm::letters).collect();
         let free = ('a'..).filter(|letter| letter.is_alphabetic() && !used.contains(letter));
         let ellipsis: Vec<char> = free.take(most).collect();
         let of_rest = |rest: usize| ellipsis.get(most - rest..).unwrap_or_default();
@@ -128,7 +128,7 @@ impl Equation {
             Some(term) => term.with(&ellipsis),
             None => {
                 let is_once = |letter: &char| {
-                    let all = self.inputs.iter().flat_map(Term::letters);
+                    let all = self.inputs.iter().flat_map(EquationTerm::letters);
                     all.filter(|other| other == letter).count() == 1
                 };
                 let mut once: Vec<char> = used.into_iter().filter(is_once).collect();

@@ -24,7 +24,7 @@ const MANY: usize = 16;
 
 members! {
     /// What is added.
-    pub(crate) enum Of {
+    pub(crate) enum Summand {
         Terms,
         Squares,
         /// Squares, of which the mean is made.
@@ -36,7 +36,7 @@ members! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CorrectedSum {
     axes: TVec<usize>,
-    of: Of,
+    of: Summand,
 }
 
 /// Puts a [`CorrectedSum`] in the place of a sum of floats that tract's would get wrong.
@@ -44,8 +44,8 @@ pub(crate) fn correct_sum(model: &mut TypedModel, id: usize) -> TractResult<()> 
     let node = model.node(id);
     let Some(op) = node.op_as::<Reduce>() else { return Ok(()) };
     let of = match op.reducer {
-        Reducer::Sum => Of::Terms,
-        Reducer::MeanOfSquares => Of::MeanOfSquares,
+        Reducer::Sum => Summand::Terms,
+        Reducer::MeanOfSquares => Summand::MeanOfSquares,
         _ => return Ok(()),
     };
     let op = CorrectedSum { axes: op.axes.clone(), of };
@@ -63,24 +63,24 @@ impl CorrectedSum {
         let terms = self.axes.iter().map(size).product::<Option<usize>>();
         let is_many = terms.is_none_or(|terms| terms == 0 || terms >= MANY);
         !self.axes.is_empty()
-            && (self.of == Of::Squares || input.datum_type == DatumType::F64 || is_many)
+            && (self.of == Summand::Squares || input.datum_type == DatumType::F64 || is_many)
     }
 
     /// As tract names its own.
     fn named(&self) -> &'static str {
         match self.of {
-            Of::Terms => "Reduce<Sum>",
-            Of::Squares => "Reduce<SumOfSquares>",
-            Of::MeanOfSquares => "Reduce<MeanOfSquares>",
+            Summand::Terms => "Reduce<Sum>",
+            Summand::Squares => "Reduce<SumOfSquares>",
+            Summand::MeanOfSquares => "Reduce<MeanOfSquares>",
         }
     }
 
     /// What tract computes of the terms.
     fn stock(&self) -> Option<Reduce> {
         let reducer = match self.of {
-            Of::Terms => Reducer::Sum,
-            Of::MeanOfSquares => Reducer::MeanOfSquares,
-            Of::Squares => return None,
+            Summand::Terms => Reducer::Sum,
+            Summand::MeanOfSquares => Reducer::MeanOfSquares,
+            Summand::Squares => return None,
         };
         Some(Reduce::new(self.axes.clone(), reducer))
     }
@@ -88,7 +88,7 @@ impl CorrectedSum {
     /// The same with the squares in it that alone go into it. In FLOAT16 each of them would be rounded.
     fn squared(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let square = match model.linear_prec(node.id)? {
-            Some(before) if self.of == Of::Terms => before,
+            Some(before) if self.of == Summand::Terms => before,
             _ => return Ok(None),
         };
         let is_square = square.op_as::<ElementWiseOp>().is_some_and(|op| op.0.is::<Square>());
@@ -96,7 +96,7 @@ impl CorrectedSum {
         if !is_square || model.outlet_fact(*x)?.datum_type == DatumType::F16 {
             return Ok(None);
         }
-        let op = CorrectedSum { of: Of::Squares, ..self.clone() };
+        let op = CorrectedSum { of: Summand::Squares, ..self.clone() };
         TypedModelPatch::replace_single_op(model, node, &[*x], op).map(Some)
     }
 
@@ -127,7 +127,7 @@ impl CorrectedSum {
             let sizes = [groups.iter().map(|(_, size)| size).product(), count, inner];
             sums = Some(match (&sums, self.of) {
                 (Some(sums), _) => sum_of_axis(sums, sizes, |sum| sum),
-                (None, Of::Terms) => sum_of_axis(plain.as_slice::<T>()?, sizes, T::into),
+                (None, Summand::Terms) => sum_of_axis(plain.as_slice::<T>()?, sizes, T::into),
                 (None, _) => sum_of_axis(plain.as_slice::<T>()?, sizes, |term| {
                     let term: f64 = term.into();
                     term * term
@@ -135,7 +135,7 @@ impl CorrectedSum {
             });
         }
         let mut sums = sums.unwrap_or_default();
-        if self.of == Of::MeanOfSquares {
+        if self.of == Summand::MeanOfSquares {
             #[allow(clippy::cast_precision_loss, reason = "a number of elements")]
             let terms = (input.len() / sums.len().max(1)) as f64;
             sums.iter_mut().for_each(|sum| *sum /= terms);
@@ -187,10 +187,10 @@ impl TypedOp for CorrectedSum {
 
     /// It goes as soon as the sizes are known to be small, takes squares into it, and with what scales by it becomes a norm.
     fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
-        if self.of == Of::Squares {
+        if self.of == Summand::Squares {
             return norm::of_squares(model, node, &self.axes, |sum| {
                 let op = sum.op_as::<CorrectedSum>()?;
-                (op.of == Of::Terms).then_some(&op.axes)
+                (op.of == Summand::Terms).then_some(&op.axes)
             });
         }
         let input = model.outlet_fact(*node.inputs.first().context("a sum has data")?)?;

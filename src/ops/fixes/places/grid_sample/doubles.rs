@@ -11,7 +11,7 @@ const CUBIC: f64 = -0.75;
 
 /// The elements along an axis that a point is made of, and how much of each; none where there is a
 /// zero.
-type Taps = TVec<(Option<usize>, f64)>;
+type GridTaps = TVec<(Option<usize>, f64)>;
 
 /// The place of a coordinate from −1 to 1 along an axis, and the ends of the axis.
 #[allow(clippy::cast_precision_loss, reason = "a size is a small number")]
@@ -42,7 +42,7 @@ fn reflect(x: f64, low: f64, high: f64) -> f64 {
     clippy::cast_sign_loss,
     reason = "a place is brought into the axis"
 )]
-fn taps(op: &GridSample, coordinate: f64, size: usize) -> Taps {
+fn taps(op: &GridSample, coordinate: f64, size: usize) -> GridTaps {
     let (mut x, low, high) = place(op, coordinate, size);
     if op.mode == InterpolationMode::Nearest {
         x = x.round_ties_even();
@@ -82,7 +82,7 @@ fn cubic(x: f64) -> [f64; 4] {
 }
 
 /// The sum of what is around a point, of the taps of the axes from the first on.
-fn sum(data: &[f64], axes: &[(usize, Taps)], offset: usize) -> f64 {
+fn sum(data: &[f64], axes: &[(usize, GridTaps)], offset: usize) -> f64 {
     let Some(((stride, taps), inner)) = axes.split_first() else {
         return data.get(offset).copied().unwrap_or(0.0);
     };
@@ -107,7 +107,7 @@ pub(super) fn of_batch(
 ) {
     let volume: usize = axes.iter().map(|(size, _)| size).product();
     for (at, point) in grid.chunks(axes.len().max(1)).enumerate() {
-        let around: Vec<(usize, Taps)> = axes
+        let around: Vec<(usize, GridTaps)> = axes
             .iter()
             .zip(point.iter().rev())
             .map(|((size, stride), coordinate)| (*stride, taps(op, *coordinate, *size)))

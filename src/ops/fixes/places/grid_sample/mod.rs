@@ -25,18 +25,18 @@ const POINTS: usize = 512;
 
 /// `GridSample` of floats, and of the nearest integers.
 #[derive(Debug, Clone)]
-pub(crate) struct Sample(GridSample);
+pub(crate) struct GridSampler(GridSample);
 
-impl PartialEq for Sample {
-    fn eq(&self, other: &Sample) -> bool {
-        let Sample(GridSample { mode, padding_mode, align_corners }) = self;
+impl PartialEq for GridSampler {
+    fn eq(&self, other: &GridSampler) -> bool {
+        let GridSampler(GridSample { mode, padding_mode, align_corners }) = self;
         discriminant(mode) == discriminant(&other.0.mode)
             && discriminant(padding_mode) == discriminant(&other.0.padding_mode)
             && *align_corners == other.0.align_corners
     }
 }
 
-impl Eq for Sample {}
+impl Eq for GridSampler {}
 
 /// Builds tract's operator, in whose place ours is wired.
 pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
@@ -54,12 +54,12 @@ fn wire(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead
         if !ty.is_float() && (op.mode != InterpolationMode::Nearest || !is_small) {
             bail!(site.error(format!("has data of {ty:?} and the mode {}", op.mode.as_str())));
         }
-        node.op = Box::new(Sample(op));
+        node.op = Box::new(GridSampler(op));
     }
     Ok(Some(wires))
 }
 
-impl Sample {
+impl GridSampler {
     /// Where a coordinate from −1 to 1 is along an axis, and within its bounds where it is not padded with zeros.
     #[allow(clippy::cast_precision_loss, reason = "as tract computes")]
     fn place(&self, coordinate: f32, size: usize) -> (f32, (f32, f32)) {
@@ -202,9 +202,9 @@ fn reflect(x: f32, low: f32, high: f32) -> f32 {
     if (times % 2.0 == 0.0) == is_below { low + rest } else { high - rest }
 }
 
-typed_op!(Sample, "GridSample");
+typed_op!(GridSampler, "GridSample");
 
-impl EvalOp for Sample {
+impl EvalOp for GridSampler {
     op_out_of_plan!();
 
     fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
@@ -242,7 +242,7 @@ impl EvalOp for Sample {
     }
 }
 
-impl TypedOp for Sample {
+impl TypedOp for GridSampler {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         self.0.output_facts(inputs)
     }
@@ -250,7 +250,7 @@ impl TypedOp for Sample {
     as_op!();
 }
 
-impl Save for Sample {
+impl Save for GridSampler {
     const NAME: &'static str = "tract_onnx_cast_grid_sample";
 
     fn save(&self) -> Saved {
@@ -259,10 +259,10 @@ impl Save for Sample {
         Saved::default().with(&modes).with(align_corners)
     }
 
-    fn restore(_: Label, row: &mut Row) -> TractResult<Sample> {
+    fn restore(_: Label, row: &mut Row) -> TractResult<GridSampler> {
         let (mode, padding_mode): (String, String) = row.take()?;
         let mode = InterpolationMode::parse(&mode)?;
         let padding_mode = PaddingMode::parse(&padding_mode)?;
-        Ok(Sample(GridSample { mode, padding_mode, align_corners: row.take()? }))
+        Ok(GridSampler(GridSample { mode, padding_mode, align_corners: row.take()? }))
     }
 }

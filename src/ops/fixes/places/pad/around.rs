@@ -11,7 +11,7 @@ use crate::ops::host::saved::{members, save};
 
 members! {
     /// What is added to an axis.
-    enum By {
+    enum BorderMode {
         /// The element at the end.
         Edge,
         /// The elements from the end backwards, and from the other end on, as often as it takes.
@@ -23,14 +23,14 @@ members! {
 
 /// How many elements are added before and after those of each axis, and which.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Around {
+pub(crate) struct BorderPad {
     /// For messages.
     node: Label,
-    by: By,
+    by: BorderMode,
     pads: TVec<(usize, usize)>,
 }
 
-impl Around {
+impl BorderPad {
     /// The operator in the place of tract's, where some axis has or may have fewer elements than that takes, and for a mode
     /// that tract does not have, which is `None`.
     pub(super) fn instead(
@@ -38,12 +38,12 @@ impl Around {
         mode: Option<&PadMode>,
         pads: &[(usize, usize)],
         shape: &[TDim],
-    ) -> TractResult<Option<Around>> {
+    ) -> TractResult<Option<BorderPad>> {
         let (by, least) = match mode {
             Some(PadMode::Constant(_)) => return Ok(None),
-            Some(PadMode::Edge) => (By::Edge, 0),
-            Some(PadMode::Reflect) => (By::Reflection, usize::MAX),
-            None => (By::Wrap, 0),
+            Some(PadMode::Edge) => (BorderMode::Edge, 0),
+            Some(PadMode::Reflect) => (BorderMode::Reflection, usize::MAX),
+            None => (BorderMode::Wrap, 0),
         };
         let mut is_short = mode.is_none();
         for ((before, after), dim) in pads.iter().zip(shape).filter(|(pad, _)| **pad != (0, 0)) {
@@ -53,7 +53,7 @@ impl Around {
                 Err(_) => is_short = true,
             }
         }
-        let around = || Around { node: site.node(), by, pads: pads.into() };
+        let around = || BorderPad { node: site.node(), by, pads: pads.into() };
         Ok(is_short.then(around))
     }
 
@@ -61,10 +61,10 @@ impl Around {
     fn place(&self, offset: i128, size: i128) -> i128 {
         let last = size - 1;
         match self.by {
-            By::Edge => offset.clamp(0, last),
-            By::Reflection if last == 0 => 0,
-            By::Wrap => offset.rem_euclid(size),
-            By::Reflection => last - (offset.rem_euclid(2 * last) - last).abs(),
+            BorderMode::Edge => offset.clamp(0, last),
+            BorderMode::Reflection if last == 0 => 0,
+            BorderMode::Wrap => offset.rem_euclid(size),
+            BorderMode::Reflection => last - (offset.rem_euclid(2 * last) - last).abs(),
         }
     }
 
@@ -87,9 +87,9 @@ impl Around {
     }
 }
 
-typed_op!(Around, "Pad", |op| format!("{:?} by {:?}", op.by, op.pads));
+typed_op!(BorderPad, "Pad", |op| format!("{:?} by {:?}", op.by, op.pads));
 
-impl EvalOp for Around {
+impl EvalOp for BorderPad {
     op_out_of_plan!();
 
     fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
@@ -99,7 +99,7 @@ impl EvalOp for Around {
     }
 }
 
-impl TypedOp for Around {
+impl TypedOp for BorderPad {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         let [input] = inputs else { bail!("has {} inputs, not 1", inputs.len()) };
         ensure!(input.rank() == self.pads.len(), "pads {} axes", self.pads.len());
@@ -114,4 +114,4 @@ impl TypedOp for Around {
     as_op!();
 }
 
-save!(Around, "tract_onnx_cast_pad", node { by, pads });
+save!(BorderPad, "tract_onnx_cast_pad", node { by, pads });

@@ -15,7 +15,7 @@ use crate::onnx::node::from_front;
 use crate::ops::host::hook::{Hook, HookSite, Instead, Wires};
 use crate::ops::host::hooked::build_hooked;
 use crate::ops::host::stock::Built;
-use around::Around;
+use around::BorderPad;
 
 const WRAP: &str = "wrap";
 const OPSET_OF_WRAP: i64 = 19;
@@ -114,11 +114,12 @@ fn pad(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead 
         *added = (usize::try_from(*before.max(&0))?, usize::try_from(*after.max(&0))?);
     }
     let sizes = model.outlet_fact(*wires.first().context("data to pad")?)?.shape.to_tvec();
-    let op: Box<dyn TypedOp> = match (Around::instead(site, mode.as_ref(), &added, &sizes)?, mode) {
-        (None, Some(mode)) => Box::new(Pad { mode, pads: added }),
-        (Some(around), _) => Box::new(around),
-        (None, None) => bail!("a mode that is neither ours nor tract's"),
-    };
+    let op: Box<dyn TypedOp> =
+        match (BorderPad::instead(site, mode.as_ref(), &added, &sizes)?, mode) {
+            (None, Some(mode)) => Box::new(Pad { mode, pads: added }),
+            (Some(around), _) => Box::new(around),
+            (None, None) => bail!("a mode that is neither ours nor tract's"),
+        };
     model.wire_node(&site.name, op, &wires).map(Some)
 }
 

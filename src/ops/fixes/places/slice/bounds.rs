@@ -12,14 +12,14 @@ const FAR: i64 = 1 << 24;
 
 /// The elements from `low` to before `high`, every `step`th; the last one first where the step is negative.
 #[derive(Debug, Clone)]
-pub(super) struct Bounds {
+pub(super) struct SlicePart {
     pub(super) low: TDim,
     pub(super) high: TDim,
     /// Not 0.
     pub(super) step: isize,
 }
 
-impl Bounds {
+impl SlicePart {
     /// How many elements there are.
     pub(super) fn len(&self) -> TDim {
         (self.high.clone() - &self.low).divceil(self.step.unsigned_abs())
@@ -40,11 +40,11 @@ impl Bounds {
 /// Of an axis whose size is a symbol, a start and an end that are not far from one of its ends are taken for places in it: a shape
 /// that is a minimum of a symbol and a small number would be of no use to what follows. If the axis turns out to be shorter,
 /// the slice fails when it runs. `is_exact` is for what never runs; an axis of one element is too short for such a guess.
-pub(super) fn bounds(dim: &TDim, start: &TDim, end: &TDim, step: i64, is_exact: bool) -> Bounds {
+pub(super) fn bounds(dim: &TDim, start: &TDim, end: &TDim, step: i64, is_exact: bool) -> SlicePart {
     if let (Some(dim), Some(start), Some(end)) = (dim.as_i64(), start.as_i64(), end.as_i64()) {
         let (low, high) = range(dim.into(), start.into(), end.into(), step);
         let place = |place: i128| TDim::Val(i64::try_from(place).unwrap_or(dim));
-        return Bounds { low: place(low), high: place(high), step: limited(step) };
+        return SlicePart { low: place(low), high: place(high), step: limited(step) };
     }
     let (low, high) = if step > 0 {
         (AxisPlace::of(start, dim, 0), AxisPlace::of(end, dim, 0))
@@ -59,11 +59,11 @@ pub(super) fn bounds(dim: &TDim, start: &TDim, end: &TDim, step: i64, is_exact: 
         };
         let (low, high) = (clamped(low), clamped(high));
         let high = TDim::Max(vec![high, low.clone()]).simplify();
-        return Bounds { low, high, step: limited(step) };
+        return SlicePart { low, high, step: limited(step) };
     }
     let low_dim = low.within(dim, FAR);
     let high_dim = if low.is_behind(&high) { low_dim.clone() } else { high.within(dim, FAR) };
-    Bounds { low: low_dim, high: high_dim, step: limited(step) }
+    SlicePart { low: low_dim, high: high_dim, step: limited(step) }
 }
 
 /// A place between the elements of an axis whose size is a symbol.

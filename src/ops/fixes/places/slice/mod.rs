@@ -26,7 +26,7 @@ use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::{Wired, constants, refused, unplanned};
 use crate::ops::host::integers::dims;
 use crate::ops::host::stock::Built;
-use bounds::{Bounds, bounds};
+use bounds::{SlicePart, bounds};
 pub(crate) use data::SliceByData;
 
 const SLICE: &str = "Slice";
@@ -35,21 +35,21 @@ const SLICE: &str = "Slice";
 pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     let (opset, name) = (context.onnx_operator_set_version, node_name(node));
     let from = if (1..10).contains(&opset) {
-        From::Attributes {
+        SliceEnds::Attributes {
             starts: node.get_attr_vec("starts")?,
             ends: node.get_attr_vec("ends")?,
             axes: node.get_attr_opt_vec("axes")?,
         }
     } else {
         let mut inputs = optional_inputs(node).skip(3);
-        From::Inputs { axes: inputs.next().flatten(), steps: inputs.next().flatten() }
+        SliceEnds::Inputs { axes: inputs.next().flatten(), steps: inputs.next().flatten() }
     };
     Ok((expand(Slice { node: name, opset: imported(node, opset), from }), vec![]))
 }
 
 /// What says where a slice begins and ends.
 #[derive(Debug, Clone)]
-enum From {
+enum SliceEnds {
     /// Before opset 10.
     Attributes { starts: Vec<i64>, ends: Vec<i64>, axes: Option<Vec<i64>> },
     /// The starts and the ends are the inputs after the data, and these if they are there.
@@ -63,14 +63,14 @@ struct Slice {
     node: String,
     /// For messages.
     opset: i64,
-    from: From,
+    from: SliceEnds,
 }
 
 /// The slices of all axes, as far as they are known: those that are not are `None`.
 struct Slices {
     axes: Vec<usize>,
     /// Of each axis its bounds.
-    parts: Option<Vec<Bounds>>,
+    parts: Option<Vec<SlicePart>>,
 }
 
 impl Slices {
@@ -130,11 +130,11 @@ impl Slice {
             dims(tensor)?.iter().map(number).collect()
         };
         Ok(Some(match &self.from {
-            From::Attributes { starts: s, ends: e, axes: a } => {
+            SliceEnds::Attributes { starts: s, ends: e, axes: a } => {
                 let dims = |numbers: &[i64]| numbers.iter().map(|x| x.to_dim()).collect();
                 (Some(dims(s)), Some(dims(e)), a.clone(), Some(vec![1; s.len()]))
             }
-            From::Inputs { axes: a, steps: p } => {
+            SliceEnds::Inputs { axes: a, steps: p } => {
                 let bounds = |slot| known(slot).map(dims).transpose();
                 let starts = bounds(1)?.map(|dims| dims.to_vec());
                 let ends = bounds(2)?.map(|dims| dims.to_vec());
@@ -179,7 +179,7 @@ impl Slice {
         if steps.contains(&0) {
             bail!(self.error("has a step of 0"));
         }
-        let parts = |is_exact: bool| -> TractResult<Vec<Bounds>> {
+        let parts = |is_exact: bool| -> TractResult<Vec<SlicePart>> {
             let parts = axes.iter().zip(&starts).zip(&ends).zip(&steps);
             let parts = parts.map(|(((axis, start), end), step)| {
                 let dim = shape.get(*axis).context("an axis of the shape")?;
@@ -206,10 +206,10 @@ impl Slice {
     ) -> Wired {
         let mut wires: TVec<OutletId> = inputs.iter().take(3).copied().collect();
         match &self.from {
-            From::Inputs { steps, .. } => {
+            SliceEnds::Inputs { steps, .. } => {
                 wires.extend(steps.and_then(|slot| inputs.get(slot)).copied());
             }
-            From::Attributes { starts, ends, .. } => {
+            SliceEnds::Attributes { starts, ends, .. } => {
                 for (what, numbers) in [("starts", starts), ("ends", ends)] {
                     wires.push(model.add_const(format!("{prefix}.{what}"), tensor1(numbers))?);
                 }
@@ -227,8 +227,8 @@ impl Expansion for Slice {
 
     rules!(self, |solver, inputs, outputs| {
         let arity = match &self.from {
-            From::Attributes { .. } => 1,
-            From::Inputs { axes, steps } => {
+            SliceEnds::Attributes { .. } => 1,
+            SliceEnds::Inputs { axes, steps } => {
                 3 + usize::from(axes.is_some()) + usize::from(steps.is_some())
             }
         };
@@ -242,7 +242,7 @@ impl Expansion for Slice {
             solver.equals(&input.shape[0], &inputs[1].shape[0])?;
         }
         // The axes alone say which sizes stay.
-        if let From::Inputs { axes: Some(axes), .. } = self.from {
+        if let SliceEnds::Inputs { axes: Some(axes), .. } = self.from {
             solver.given_2(&data.rank, &inputs[axes].value, move |s, rank, axes| {
                 let rank = usize::try_from(rank)?;
                 let named = axes.cast_to::<i64>()?;
@@ -299,16 +299,16 @@ impl Expansion for Slice {
         // tract takes a slice of an axis of one element for that element, and where two sizes are one but for broadcasting, it
         // slices what is broadcast too. One with a step it takes over operators that need all elements: a softmax, an expansion
         // to a shape, a convolution that begins at the first (tract-core, `ops/downsample/mod.rs` and `conv.rs`).
-        let is_uncertain = |(axis, part): (&usize, &Bounds)| {
+        let is_uncertain = |(axis, part): (&usize, &SlicePart)| {
             let Some(dim) = shape.get(*axis) else { return false };
             let is_one = dim.as_i64().is_some_and(|dim| dim <= 1);
             let is_open = part.low.as_i64().is_none() || part.high.as_i64().is_none();
             is_one && is_open || matches!(dim, TDim::Broadcast(_))
         };
-        let is_misread = |parts: &Vec<Bounds>| {
+        let is_misread = |parts: &Vec<SlicePart>| {
             let has_steps = parts.iter().any(|part| part.step != 1);
             // Two slices become one, in which a place that was guessed may be one that the first has taken away.
-            let is_guessed = |(axis, part): (&usize, &Bounds)| {
+            let is_guessed = |(axis, part): (&usize, &SlicePart)| {
                 shape.get(*axis).is_some_and(|dim| !part.is_within(dim))
             };
             slices.axes.iter().zip(parts).any(is_uncertain)
@@ -322,7 +322,7 @@ impl Expansion for Slice {
             }
             parts => {
                 let lens = match parts {
-                    Some(parts) => parts.iter().map(Bounds::len).collect(),
+                    Some(parts) => parts.iter().map(SlicePart::len).collect(),
                     None => {
                         let symbol = |_| model.symbols.new_with_prefix("l").to_dim();
                         slices.axes.iter().map(symbol).collect()
@@ -362,7 +362,7 @@ fn is_guess(model: &TypedModel, node: &TypedNode) -> bool {
         return false;
     };
     if let Some(Part { axis, start, end }) = node.op_as::<Part>() {
-        let bounds = Bounds { low: start.clone(), high: end.clone(), step: 1 };
+        let bounds = SlicePart { low: start.clone(), high: end.clone(), step: 1 };
         return data.shape.get(*axis).is_some_and(|dim| !bounds.is_within(dim));
     }
     node.op_is::<SliceByData>() && data.shape.as_concrete().is_none()
@@ -374,7 +374,7 @@ fn wire_parts(
     model: &mut TypedModel,
     data: OutletId,
     axes: &[usize],
-    parts: &[Bounds],
+    parts: &[SlicePart],
 ) -> Wired {
     let mut wires = tvec!(data);
     for (axis, part) in axes.iter().zip(parts) {

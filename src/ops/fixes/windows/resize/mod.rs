@@ -19,7 +19,7 @@ use crate::ops::host::integers::read;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{by_debug, save};
 pub(crate) use node::build;
-use plan::{Axis, Coordinates, Mode, Rule};
+use plan::{Coordinates, Mode, ResizeAxis, Rule};
 
 /// `keep_aspect_ratio_policy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Resize {
     }
 
     /// The axes that change, given the inputs' values.
-    fn changes(&self, inputs: &[TValue], symbols: &SymbolValues) -> TractResult<Vec<Axis>> {
+    fn changes(&self, inputs: &[TValue], symbols: &SymbolValues) -> TractResult<Vec<ResizeAxis>> {
         let (Some(data), Some(by)) = (inputs.first(), inputs.get(1)) else {
             bail!(self.error("has neither scales nor sizes"));
         };
@@ -124,17 +124,17 @@ impl Resize {
         ensure!(afters.len() == count, self.error(format!("takes {count} scales or sizes")));
         let regions = self.regions(inputs.get(2))?;
         let axes = self.axes.iter().zip(befores).zip(afters.into_iter().zip(scales)).zip(regions);
-        let axes = axes.map(|(((at, before), (after, scale)), region)| Axis {
+        let axes = axes.map(|(((at, before), (after, scale)), region)| ResizeAxis {
             at: *at,
             before,
             after,
             scale,
             region,
         });
-        let is_whole = |axis: &Axis| {
+        let is_whole = |axis: &ResizeAxis| {
             axis.scale == 1.0 && axis.before == axis.after && axis.region == (0.0, 1.0)
         };
-        let mut axes: Vec<Axis> = axes.filter(|axis| !is_whole(axis)).collect();
+        let mut axes: Vec<ResizeAxis> = axes.filter(|axis| !is_whole(axis)).collect();
         // What becomes less comes first, and then what is copied in the shortest rows.
         axes.sort_by_key(|axis| (axis.after >= axis.before, usize::MAX - axis.at));
         Ok(axes)
@@ -157,7 +157,7 @@ impl Resize {
     }
 
     /// Weighted sums in a type, along each axis.
-    fn weighted<T: Real>(&self, data: &Tensor, axes: &[Axis]) -> TractResult<Tensor> {
+    fn weighted<T: Real>(&self, data: &Tensor, axes: &[ResizeAxis]) -> TractResult<Tensor> {
         let is_single = T::datum_type() == DatumType::F32 || !data.datum_type().is_float();
         let mut shape: TVec<usize> = data.shape().into();
         let numbers = data.cast_to::<T>()?;
@@ -173,7 +173,7 @@ impl Resize {
     }
 
     /// Elements as they are, along each axis.
-    fn taken(&self, data: &Tensor, axes: &[Axis]) -> TractResult<Tensor> {
+    fn taken(&self, data: &Tensor, axes: &[ResizeAxis]) -> TractResult<Tensor> {
         let ty = data.datum_type();
         let other = tensor0(self.extrapolation_value).cast_to_dt(ty)?.into_owned();
         let other = other.try_as_plain_ram()?.as_bytes().to_vec();
@@ -209,7 +209,7 @@ impl Resize {
 }
 
 /// The size of an axis from here on.
-fn set(shape: &mut [usize], axis: &Axis) {
+fn set(shape: &mut [usize], axis: &ResizeAxis) {
     if let Some(size) = shape.get_mut(axis.at) {
         *size = axis.after;
     }

@@ -75,7 +75,7 @@ impl Mode {
 
 /// An axis that is resized.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Axis {
+pub(super) struct ResizeAxis {
     pub(super) at: usize,
     pub(super) before: usize,
     pub(super) after: usize,
@@ -113,7 +113,7 @@ pub(super) struct ResizePlan {
 impl Rule {
     /// The coordinate that a place after resizing had before. With `is_single` each step is rounded to FLOAT, as ONNX Runtime
     /// and tract have it, which decides where two elements are as near.
-    fn coordinate(&self, axis: &Axis, place: usize, is_single: bool) -> f64 {
+    fn coordinate(&self, axis: &ResizeAxis, place: usize, is_single: bool) -> f64 {
         let round = |x: f64| if is_single { f64::from(x as f32) } else { x };
         let (place, before) = (place as f64, axis.before as f64);
         let width = round(axis.scale * before);
@@ -165,7 +165,7 @@ impl Rule {
         }
     }
 
-    pub(super) fn plan(&self, axis: &Axis, is_single: bool) -> TractResult<ResizePlan> {
+    pub(super) fn plan(&self, axis: &ResizeAxis, is_single: bool) -> TractResult<ResizePlan> {
         let taps = self.taps(axis.scale);
         let (mut places, mut weights, mut outside) = (vec![], vec![], vec![]);
         let count = taps.checked_mul(axis.after).context("too many elements")?;

@@ -90,20 +90,20 @@ fn check_scales(scales: Option<Arc<Tensor>>) -> Result<(), String> {
 const INT: i32 = AttributeType::Int as i32;
 
 /// What each of several numbers may be, and how many there are.
-struct Bounds {
+struct NumberBounds {
     each: Vec<(i64, i64)>,
     /// Among how many places no two may be the same.
     distinct: Option<i64>,
     of: String,
 }
 
-impl Bounds {
-    fn all(numbers: &[i64], least: i64, most: i64, of: String) -> Bounds {
-        Bounds { each: vec![(least, most); numbers.len()], distinct: None, of }
+impl NumberBounds {
+    fn all(numbers: &[i64], least: i64, most: i64, of: String) -> NumberBounds {
+        NumberBounds { each: vec![(least, most); numbers.len()], distinct: None, of }
     }
 
-    fn of_rank(numbers: &[i64], rank: i64) -> Bounds {
-        Bounds::all(numbers, -rank, rank - 1, format!(" of rank {rank}"))
+    fn of_rank(numbers: &[i64], rank: i64) -> NumberBounds {
+        NumberBounds::all(numbers, -rank, rank - 1, format!(" of rank {rank}"))
     }
 }
 
@@ -115,7 +115,7 @@ impl Must {
         known: &dyn KnownOperands,
     ) -> Result<(), String> {
         let Some(bounds) = self.bounds(numbers, node, known) else { return Ok(()) };
-        let Bounds { each, distinct, of } = bounds;
+        let NumberBounds { each, distinct, of } = bounds;
         if each.len() != numbers.len() {
             return Err(format!("of {} numbers, where it takes {}{of}", numbers.len(), each.len()));
         }
@@ -147,59 +147,59 @@ impl Must {
         numbers: &[i64],
         node: &NodeProto,
         known: &dyn KnownOperands,
-    ) -> Option<Bounds> {
+    ) -> Option<NumberBounds> {
         let rank = |place: usize| known.shape(place).map(|shape| shape.len() as i64);
         Some(match self {
-            Must::Axis => Bounds::of_rank(numbers, rank(0)?),
+            Must::Axis => NumberBounds::of_rank(numbers, rank(0)?),
             Must::Axes => {
                 let rank = rank(0)?;
-                Bounds { distinct: Some(rank.max(1)), ..Bounds::of_rank(numbers, rank) }
+                NumberBounds { distinct: Some(rank.max(1)), ..NumberBounds::of_rank(numbers, rank) }
             }
             Must::AxisButLast => {
                 let rank = rank(0)?;
-                Bounds::all(numbers, -rank, rank - 2, format!(" of rank {rank}"))
+                NumberBounds::all(numbers, -rank, rank - 2, format!(" of rank {rank}"))
             }
             Must::Boundary => {
                 let rank = rank(0)?;
-                Bounds::all(numbers, -rank, rank, format!(" of rank {rank}"))
+                NumberBounds::all(numbers, -rank, rank, format!(" of rank {rank}"))
             }
             Must::NewAxes => {
                 let rank = rank(0)? + numbers.len() as i64;
-                Bounds { distinct: Some(rank.max(1)), ..Bounds::of_rank(numbers, rank) }
+                NumberBounds { distinct: Some(rank.max(1)), ..NumberBounds::of_rank(numbers, rank) }
             }
             Must::Permutation | Must::Batch if rank(0).is_none() => {
-                Bounds::all(numbers, 0, i64::MAX, String::new())
+                NumberBounds::all(numbers, 0, i64::MAX, String::new())
             }
             Must::Permutation => {
                 let rank = rank(0)?;
                 let each = vec![(0, rank - 1); rank as usize];
-                Bounds { each, distinct: Some(rank.max(1)), of: format!(" of rank {rank}") }
+                NumberBounds { each, distinct: Some(rank.max(1)), of: format!(" of rank {rank}") }
             }
             Must::Batch => {
                 let rank = rank(0)?.min(rank(1)?);
-                Bounds::all(numbers, 0, rank - 1, format!(" of rank {rank}"))
+                NumberBounds::all(numbers, 0, rank - 1, format!(" of rank {rank}"))
             }
             // What a list of none has is the default.
             Must::Scanned { .. } if numbers.is_empty() => return None,
             Must::Scanned { outputs, axes } => scanned(node, outputs, axes, known)?,
-            Must::Within(least, most) => Bounds::all(numbers, least, most, String::new()),
+            Must::Within(least, most) => NumberBounds::all(numbers, least, most, String::new()),
             Must::Length => {
                 let axis = attribute(node, "axis").map_or(-1, |axis| axis.i);
                 let shape = known.shape(0)?;
                 let most = shape.get(from_front(axis, shape.len())?).copied()??;
-                Bounds::all(numbers, 0, most, String::new())
+                NumberBounds::all(numbers, 0, most, String::new())
             }
             Must::Positive => return None,
             Must::Pads => padded(numbers, node, known)?,
             Must::Spatial { times, least } => {
                 let most = MOST;
                 match known.shape(0).map(|shape| shape.len()) {
-                    None => Bounds::all(numbers, least, most, String::new()),
+                    None => NumberBounds::all(numbers, least, most, String::new()),
                     // Without a number, it has that of the window's operand, or one of each.
                     Some(_) if numbers.is_empty() => return None,
                     Some(rank) => {
                         let each = vec![(least, most); rank.saturating_sub(2) * times];
-                        Bounds { each, distinct: None, of: format!(" of rank {rank}") }
+                        NumberBounds { each, distinct: None, of: format!(" of rank {rank}") }
                     }
                 }
             }
@@ -208,7 +208,7 @@ impl Must {
 }
 
 /// The bounds of paddings. What is cut off must be there.
-fn padded(numbers: &[i64], node: &NodeProto, known: &dyn KnownOperands) -> Option<Bounds> {
+fn padded(numbers: &[i64], node: &NodeProto, known: &dyn KnownOperands) -> Option<NumberBounds> {
     let has_axes = node.input.get(3).is_some_and(|axes| !axes.is_empty());
     let shape = known.shape(0).filter(|_| !has_axes);
     let sides = match &shape {
@@ -217,7 +217,7 @@ fn padded(numbers: &[i64], node: &NodeProto, known: &dyn KnownOperands) -> Optio
     };
     let each = sides.iter().map(|dim: &Option<i64>| (-dim.unwrap_or(MOST), MOST));
     let of = shape.map_or_else(String::new, |shape| format!(" of rank {}", shape.len()));
-    Some(Bounds { each: each.collect(), distinct: None, of })
+    Some(NumberBounds { each: each.collect(), distinct: None, of })
 }
 
 /// The bounds of the axes, or directions, along which a `Scan` goes through its last inputs, or makes its last outputs.
@@ -226,7 +226,7 @@ fn scanned(
     outputs: bool,
     axes: bool,
     known: &dyn KnownOperands,
-) -> Option<Bounds> {
+) -> Option<NumberBounds> {
     let inputs = usize::try_from(attribute(node, "num_scan_inputs")?.i).ok()?;
     let states = node.input.len().checked_sub(inputs)?;
     let (first, end) = if outputs {
@@ -245,7 +245,7 @@ fn scanned(
         // No tensor has more axes than this, whatever its rank is.
         None => (-MOST_RANK, MOST_RANK - 1),
     });
-    Some(Bounds { each: each.collect(), distinct: None, of: String::new() })
+    Some(NumberBounds { each: each.collect(), distinct: None, of: String::new() })
 }
 
 /// How many axes a tensor may have where its rank is not known yet: tract makes a list of as many.

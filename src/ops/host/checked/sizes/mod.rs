@@ -27,7 +27,7 @@ use crate::ops::host::around::{FactRefs, Inferred};
 use crate::ops::host::hook::Wired;
 use effort::Together;
 use names::Names;
-use ops::{Bound, Named};
+use ops::{BoundSymbols, Named};
 
 /// What the expressions that an operator looks at may take together, in the steps of [`effort`].
 const TOGETHER: u64 = 1 << 15;
@@ -223,7 +223,7 @@ impl Checked {
         }
         if !symbols.is_empty() {
             let node_label = self.node.label().to_owned().into();
-            let bound = Bound { names, symbols, node: node_label };
+            let bound = BoundSymbols { names, symbols, node: node_label };
             bind(&bound, &node.name, target, &mut inputs)?;
         } else if !is_too_much {
             return Ok(None);
@@ -264,7 +264,7 @@ impl Checked {
 /// Binds symbols in front of the first input that is no list of sizes, or of all lists of sizes
 /// where there are no others.
 fn bind(
-    bound: &Bound,
+    bound: &BoundSymbols,
     node: &str,
     target: &mut TypedModel,
     inputs: &mut [(OutletId, OutletId)],

@@ -48,13 +48,13 @@ save!(Named, "tract_onnx_cast_named", { names, all });
 /// Besides it has an output without elements, of these sizes, since tract takes the values of
 /// symbols from shapes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Bound {
+pub(crate) struct BoundSymbols {
     pub(super) names: Names,
     pub(super) symbols: TVec<Symbol>,
     pub(super) node: Label,
 }
 
-impl Op for Bound {
+impl Op for BoundSymbols {
     fn name(&self) -> StaticName {
         "Bound".into()
     }
@@ -66,7 +66,7 @@ impl Op for Bound {
     op_as_typed_op!();
 }
 
-impl EvalOp for Bound {
+impl EvalOp for BoundSymbols {
     not_out_of_plan!();
 
     fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
@@ -95,7 +95,7 @@ impl EvalOp for Bound {
     }
 }
 
-impl TypedOp for Bound {
+impl TypedOp for BoundSymbols {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         let given = inputs.iter().map(|fact| fact.without_value());
         let sizes: TVec<TDim> =
@@ -106,7 +106,7 @@ impl TypedOp for Bound {
     as_op!();
 }
 
-impl Save for Bound {
+impl Save for BoundSymbols {
     const NAME: &'static str = "tract_onnx_cast_bound";
     const OUTPUTS: &'static [&'static str] = &["output", "sizes"];
 
@@ -114,7 +114,7 @@ impl Save for Bound {
         self.names.save(&self.symbols).with(&self.symbols)
     }
 
-    fn restore(node: Label, row: &mut Row) -> TractResult<Bound> {
-        Ok(Bound { names: row.take()?, symbols: row.take()?, node })
+    fn restore(node: Label, row: &mut Row) -> TractResult<BoundSymbols> {
+        Ok(BoundSymbols { names: row.take()?, symbols: row.take()?, node })
     }
 }

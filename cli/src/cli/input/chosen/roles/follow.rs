@@ -24,21 +24,21 @@ pub(super) struct Reached {
 }
 
 /// The functions of a model, each a graph once it is called.
-pub(super) struct Functions<'a>(HashMap<(&'a str, &'a str), Function<'a>>);
+pub(super) struct FunctionGraphs<'a>(HashMap<(&'a str, &'a str), Function<'a>>);
 
 struct Function<'a> {
     proto: &'a FunctionProto,
     graph: OnceCell<Option<Graph>>,
 }
 
-impl<'a> Functions<'a> {
-    pub(super) fn of(graph: &'a Graph) -> Functions<'a> {
+impl<'a> FunctionGraphs<'a> {
+    pub(super) fn of(graph: &'a Graph) -> FunctionGraphs<'a> {
         let one = |proto: &'a FunctionProto| {
             let name = (proto.domain.as_deref().unwrap_or_default(), proto.name.as_deref()?);
             Some((name, Function { proto, graph: OnceCell::new() }))
         };
         // Of two with one name the first is called.
-        Functions(graph.functions.iter().rev().filter_map(one).collect())
+        FunctionGraphs(graph.functions.iter().rev().filter_map(one).collect())
     }
 
     fn called_by<'b>(&'b self, node: &'b Node) -> Option<&'b Graph> {
@@ -60,13 +60,17 @@ pub(super) struct InputEvidence {
 }
 
 /// What speaks for what an input is, and the outputs that it reaches.
-pub(super) fn evidence(graph: &Graph, functions: &Functions, followed: Followed) -> InputEvidence {
+pub(super) fn evidence(
+    graph: &Graph,
+    functions: &FunctionGraphs,
+    followed: Followed,
+) -> InputEvidence {
     let input = followed.input;
     let inputs = graph.body(graph.main()).inputs().iter();
     let Some(value) = inputs.copied().find(|value| *graph.value(*value).name == *input.name) else {
         return InputEvidence::default();
     };
-    let mut walk = Walk {
+    let mut walk = RoleWalk {
         followed,
         functions,
         evidence: vec![],
@@ -91,9 +95,9 @@ pub(super) fn evidence(graph: &Graph, functions: &Functions, followed: Followed)
 }
 
 /// A walk from one input.
-struct Walk<'a> {
+struct RoleWalk<'a> {
     followed: Followed<'a>,
-    functions: &'a Functions<'a>,
+    functions: &'a FunctionGraphs<'a>,
     evidence: Vec<Evidence>,
     levels: Vec<f64>,
     left: usize,
@@ -101,7 +105,7 @@ struct Walk<'a> {
     is_counted_with: bool,
 }
 
-impl Walk<'_> {
+impl RoleWalk<'_> {
     /// Walks from a value of a graph. The results are the places of the graph's outputs that it reaches.
     fn walk(&mut self, graph: &Graph, value: ValueId, way: Way, depth: usize) -> Vec<(usize, Way)> {
         let (mut to_do, mut seen, mut reached) = (vec![(value, way)], HashSet::new(), vec![]);

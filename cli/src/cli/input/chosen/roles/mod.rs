@@ -123,7 +123,7 @@ pub(crate) fn of(proto: &ModelProto, takes: &Declared, is_calibrated: bool) -> V
     let Some((graph, _)) = onnx_cast_graph::Graph::import(outline(proto), &step) else {
         return plain();
     };
-    let functions = follow::Functions::of(&graph);
+    let functions = follow::FunctionGraphs::of(&graph);
     let mut taken: Vec<InputRole> = vec![];
     for input in &takes.inputs {
         let followed = Followed { input, takes, is_calibrated };

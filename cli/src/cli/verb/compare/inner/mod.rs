@@ -18,7 +18,7 @@ use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::inner::bodies::spread;
 use crate::cli::verb::compare::local::{Trace, Traces};
-use crate::cli::verb::compare::matching::{How, Pair, Seen, pairs};
+use crate::cli::verb::compare::matching::{MatchKind, Pair, Seen, pairs};
 use crate::cli::verb::compare::open::LoadedModel;
 use crate::cli::work::main_graph::MainGraph;
 
@@ -100,7 +100,7 @@ impl<'a> InnerTensors<'a> {
                 (x, y) = (first(&x, 0, *count)?, first(&y, 0, *count)?);
             }
             match pair.how {
-                How::Name => metrics.add(&x, &y)?,
+                MatchKind::Name => metrics.add(&x, &y)?,
                 // Another exporter may keep the same elements in another shape.
                 _ => metrics.add(&x, &reshaped(&y, x.tensor.shape())?)?,
             }

@@ -6,7 +6,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
 
 use super::Seen;
-use crate::cli::measure::value::{Value, values};
+use crate::cli::measure::value::{ElementValue, values};
 
 /// How many values of a tensor are looked at.
 const SAMPLES: usize = 64;
@@ -103,12 +103,12 @@ fn is_same(x: &f64, y: &f64) -> bool {
     x == y || (x.is_nan() && y.is_nan())
 }
 
-fn number(value: &Value) -> f64 {
+fn number(value: &ElementValue) -> f64 {
     match value {
-        Value::Float(x) | Value::Double(x) => x.0,
-        Value::Signed(x) => *x as f64,
-        Value::Unsigned(x) => *x as f64,
-        Value::Bool(x) => f64::from(u8::from(*x)),
-        Value::Text(_) => 0.0,
+        ElementValue::Float(x) | ElementValue::Double(x) => x.0,
+        ElementValue::Signed(x) => *x as f64,
+        ElementValue::Unsigned(x) => *x as f64,
+        ElementValue::Bool(x) => f64::from(u8::from(*x)),
+        ElementValue::Text(_) => 0.0,
     }
 }

@@ -20,7 +20,7 @@ const BUDGET: usize = 20_000_000;
 pub(in crate::cli::verb::compare) struct Pair {
     pub(in crate::cli::verb::compare) reference: String,
     pub(in crate::cli::verb::compare) converted: String,
-    pub(in crate::cli::verb::compare) how: How,
+    pub(in crate::cli::verb::compare) how: MatchKind,
 }
 
 /// A tensor that belongs to one of the other side, or to none.
@@ -32,7 +32,7 @@ pub(in crate::cli::verb::compare) struct Seen<'a> {
 
 /// How a pair was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli::verb::compare) enum How {
+pub(in crate::cli::verb::compare) enum MatchKind {
     Name,
     /// All values that were looked at are the same.
     SameValues,
@@ -41,14 +41,14 @@ pub(in crate::cli::verb::compare) enum How {
     Structure,
 }
 
-impl How {
+impl MatchKind {
     /// As reports have it, and how sure that is.
     pub(in crate::cli::verb::compare) const fn told(self) -> (PairedBy, Confidence) {
         match self {
-            How::Name => (PairedBy::Name, Confidence::Certain),
-            How::SameValues => (PairedBy::Values, Confidence::Certain),
-            How::NearValues => (PairedBy::Values, Confidence::Likely),
-            How::Structure => (PairedBy::Structure, Confidence::Likely),
+            MatchKind::Name => (PairedBy::Name, Confidence::Certain),
+            MatchKind::SameValues => (PairedBy::Values, Confidence::Certain),
+            MatchKind::NearValues => (PairedBy::Values, Confidence::Likely),
+            MatchKind::Structure => (PairedBy::Structure, Confidence::Likely),
         }
     }
 }
@@ -82,7 +82,7 @@ pub(in crate::cli::verb::compare) fn pairs(
     };
     let mut doubtful = vec![];
     for (name, other) in known {
-        search.add(name, other, How::Name);
+        search.add(name, other, MatchKind::Name);
     }
     for (name, fingerprint) in &a.fingerprints {
         if search.pairs.contains_key(name) || search.taken.contains(name) {
@@ -96,7 +96,7 @@ pub(in crate::cli::verb::compare) fn pairs(
         let is_in_place =
             || search.is_same_op(name, name) && search.are_operands_paired(name, name);
         if is_alike || is_in_place() {
-            search.add(name, name, How::Name);
+            search.add(name, name, MatchKind::Name);
         } else {
             doubtful.push(name);
         }
@@ -108,7 +108,7 @@ pub(in crate::cli::verb::compare) fn pairs(
         let is_same_kind = a.graph.op(name) == b.graph.op(name)
             || a.fingerprint(name).map(|s| &s.shape) == b.fingerprint(name).map(|s| &s.shape);
         if is_free && is_same_kind {
-            search.add(name, name, How::Name);
+            search.add(name, name, MatchKind::Name);
         }
     }
     search.by_structure(&HashSet::new());
@@ -157,7 +157,7 @@ impl<'a> SampledGraph<'a> {
 
 struct Pairing<'a> {
     /// The converted side's tensor of each of the reference's.
-    pairs: HashMap<String, (String, How)>,
+    pairs: HashMap<String, (String, MatchKind)>,
     taken: HashSet<String>,
     a: &'a SampledGraph<'a>,
     b: &'a SampledGraph<'a>,
@@ -167,7 +167,7 @@ struct Pairing<'a> {
 }
 
 impl Pairing<'_> {
-    fn add(&mut self, a: &str, b: &str, how: How) {
+    fn add(&mut self, a: &str, b: &str, how: MatchKind) {
         self.pairs.insert(a.into(), (b.into(), how));
         self.taken.insert(b.into());
     }
@@ -211,7 +211,11 @@ impl Pairing<'_> {
                     }
                 }
                 if let Some((likeness, _, _, other)) = best {
-                    let how = if likeness.same == 1.0 { How::SameValues } else { How::NearValues };
+                    let how = if likeness.same == 1.0 {
+                        MatchKind::SameValues
+                    } else {
+                        MatchKind::NearValues
+                    };
                     let other = other.to_owned();
                     self.add(name, &other, how);
                 }
@@ -243,7 +247,8 @@ impl Pairing<'_> {
                 }
             }
             let (likeness, _, name) = best?;
-            let how = if likeness.same == 1.0 { How::SameValues } else { How::NearValues };
+            let how =
+                if likeness.same == 1.0 { MatchKind::SameValues } else { MatchKind::NearValues };
             Some(Pair { reference: name.into(), converted: other.clone(), how })
         };
         let left = self
@@ -277,7 +282,7 @@ impl Pairing<'_> {
             let (least, reference) = *alike.first()?;
             let is_nearest = alike.get(1).is_none_or(|(other, _)| *other >= APART * least);
             let reference = reference.clone();
-            let pair = Pair { reference, converted: converted.clone(), how: How::NearValues };
+            let pair = Pair { reference, converted: converted.clone(), how: MatchKind::NearValues };
             (least <= MOST && is_nearest).then_some(pair)
         };
         self.b.fingerprints.iter().filter(is_taken_back).filter_map(counterpart).collect()
@@ -323,7 +328,7 @@ impl Pairing<'_> {
                 });
                 if let (Some(other), None) = (alike.next(), alike.next()) {
                     let other = other.to_owned();
-                    self.add(name, &other, How::Structure);
+                    self.add(name, &other, MatchKind::Structure);
                 }
             }
             for (name, _) in self.a.fingerprints.iter().rev() {
@@ -337,7 +342,7 @@ impl Pairing<'_> {
                     && let (Some((x, y)), None) = (open.next(), open.next())
                     && is_free(self, x, y)
                 {
-                    self.add(x, y, How::Structure);
+                    self.add(x, y, MatchKind::Structure);
                 }
             }
             if self.pairs.len() == before && !self.by_what_is_left(&is_free) {
@@ -385,7 +390,7 @@ impl Pairing<'_> {
             };
             // The first one only: what is behind it may belong together for better reasons.
             if let Some((name, other)) = self.a.fingerprints.iter().find_map(only) {
-                self.add(&name, &other, How::Structure);
+                self.add(&name, &other, MatchKind::Structure);
                 return true;
             }
         }

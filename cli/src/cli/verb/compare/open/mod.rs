@@ -25,12 +25,12 @@ use crate::cli::found::limits::ToleranceLimits;
 use crate::cli::input::args::{InputArgs, SearchArgs};
 use crate::cli::input::cases::Case;
 use crate::cli::input::declared::{Declared, Input};
-use crate::cli::input::saved::{self, Content, Saved};
+use crate::cli::input::saved::{self, Content, SavedOutputs};
 use crate::cli::input::sets::inputs_of;
 use crate::cli::input::sets::{self, Provenance, Set, shapes_of};
 use crate::cli::input::sizes::check_shapes;
 use crate::cli::input::source::{CutOff, Source};
-use crate::cli::message::{ErrorKind, InOneLine, about, add_once, at, counted, one_line};
+use crate::cli::message::{InOneLine, ProblemKind, about, add_once, at, counted, one_line};
 use crate::cli::tensor::{NamedTensor, Tensors, cast, elements};
 use crate::cli::work::adapt_inputs::carried;
 use crate::cli::work::model::Loader;
@@ -88,7 +88,7 @@ pub(in crate::cli::verb::compare) struct Side {
     pub(in crate::cli::verb::compare) path: PathBuf,
     pub(in crate::cli::verb::compare) model: Option<LoadedModel>,
     cases: Vec<Case>,
-    pub(in crate::cli::verb::compare) saved: Vec<Saved>,
+    pub(in crate::cli::verb::compare) saved: Vec<SavedOutputs>,
 }
 
 impl Side {
@@ -135,7 +135,7 @@ pub(in crate::cli::verb::compare) fn open(
     let because =
         "--graph is for tensors that were saved on both sides; a model among them is the graph";
     let is_wrong = request.graph.is_some() && is_run;
-    about(ErrorKind::Call, if is_wrong { Err(anyhow!(because)) } else { Ok(()) })?;
+    about(ProblemKind::Call, if is_wrong { Err(anyhow!(because)) } else { Ok(()) })?;
     let read = |path: &PathBuf| at(path.display(), loader.read(path));
     let graph = request.graph.as_ref().map(read).transpose()?;
     let (reference_sets, converted_sets, notes) = (vec![], vec![], vec![]);
@@ -150,7 +150,7 @@ pub(in crate::cli::verb::compare) fn open(
         notes,
         holding: HashSet::new(),
     };
-    about(ErrorKind::Input, sides.gather(&request.input))?;
+    about(ProblemKind::Input, sides.gather(&request.input))?;
     for side in [&sides.reference, &sides.converted].into_iter().filter(|_| request.all_tensors) {
         let name = side.path.display();
         let because = "--all-tensors is for models, these are saved outputs";
@@ -277,13 +277,13 @@ impl Sides {
     fn inputs_in_dump(&self, args: &InputArgs) -> bool {
         let sides = [&self.reference, &self.converted];
         let model = sides.iter().find_map(|side| side.model.as_ref());
-        let holds = |saved: &Saved, name: &String| saved.names.contains(name);
+        let holds = |saved: &SavedOutputs, name: &String| saved.names.contains(name);
         let mut dumps = sides.iter().flat_map(|side| &side.saved).peekable();
         args.inputs.is_empty()
             && dumps.peek().is_some()
             && model.is_some_and(|loaded| {
                 let mut inputs = loaded.model.takes.inputs.iter();
-                let mut dumps: Vec<&Saved> = dumps.collect();
+                let mut dumps: Vec<&SavedOutputs> = dumps.collect();
                 !loaded.model.takes.inputs.is_empty()
                     && inputs.all(|input| dumps.iter_mut().all(|saved| holds(saved, &input.name)))
             })
@@ -363,7 +363,7 @@ fn made_up(
 }
 
 /// The inputs of a model that were saved among its tensors.
-fn of_dump(takes: &Declared, saved: &Saved) -> TractResult<Set> {
+fn of_dump(takes: &Declared, saved: &SavedOutputs) -> TractResult<Set> {
     let (inputs, saved) = (takes.inputs.clone(), saved.clone());
     let make = move || -> TractResult<Tensors> {
         let saved = saved.outputs()?;

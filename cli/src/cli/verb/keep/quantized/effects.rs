@@ -11,8 +11,8 @@ use tract_onnx_cast::interpreter::Observer;
 use super::alone::{Alone, OwnNoise, Single};
 use super::effect::{OutputEffect, QuantizerEffect};
 use super::parameters::Finder;
-use super::plan::{Entry, How, QuantizationPlan};
-use super::subject::Subject;
+use super::plan::{Entry, EntryKind, QuantizationPlan};
+use super::subject::FloatModel;
 use crate::cli::input::sets::Set;
 use crate::cli::measure::metrics::Metrics;
 use crate::cli::measure::number::Num;
@@ -145,15 +145,15 @@ impl Bench<'_> {
 /// A plan's quantisers. One with the scale of another tensor changes nothing that is not changed
 /// there, and is left out. Fails when a weight cannot be read.
 pub(super) fn labelled<'a>(
-    subject: &'a Subject,
+    subject: &'a FloatModel,
     plan: &QuantizationPlan,
     finder: &Finder,
 ) -> TractResult<(Vec<Single<'a>>, Vec<Entry>)> {
     let (mut found, mut entries) = (vec![], vec![]);
-    for entry in plan.entries.iter().filter(|entry| !matches!(entry.how, How::Like(_))) {
+    for entry in plan.entries.iter().filter(|entry| !matches!(entry.how, EntryKind::Like(_))) {
         let Some(parameters) = finder.of(entry)? else { continue };
         let kind = match entry.how {
-            How::Bias { .. } => "bias",
+            EntryKind::Bias { .. } => "bias",
             _ if subject.weight(&entry.value).is_some() => "weight",
             _ => "activation",
         };

@@ -15,7 +15,7 @@ use tract_onnx_cast::{ElementType, tensor_proto};
 
 use super::alone::{QuantizerFunction, Single};
 use super::effect::QuantizerEffect;
-use super::parameters::{Parameters, there_and_back};
+use super::parameters::{ScaleParameters, there_and_back};
 use crate::cli::message::{counted, listed, quoted};
 use crate::cli::work::spelt::spelt;
 
@@ -46,11 +46,11 @@ struct RemovableQuantizer {
     at: usize,
     /// What takes its codes: nodes that bring them back, or products of integers.
     takers: Vec<usize>,
-    how: How,
+    how: QuantizerKind,
 }
 
 /// How a quantiser works.
-enum How {
+enum QuantizerKind {
     /// With these parameters.
     Static(Box<Constants>),
     /// By the range of what it is given.
@@ -98,7 +98,8 @@ impl QuantizedModel {
             if !is_left_out(place) {
                 continue;
             }
-            if let (How::Dynamic, Some(node)) = (&found.how, graph.node.get_mut(found.at)) {
+            if let (QuantizerKind::Dynamic, Some(node)) = (&found.how, graph.node.get_mut(found.at))
+            {
                 if let Some(scale) = node.output.get(1).filter(|name| !name.is_empty()) {
                     let one = tensor_proto::write(scale, ElementType::Float, &tensor0(1f32))?;
                     graph.initializer.push(one);
@@ -122,9 +123,9 @@ impl QuantizedModel {
             let found = self.quantizers.get(place)?;
             let node = nodes.get(found.at)?;
             let (ty, change): (ElementType, QuantizerFunction) = match &found.how {
-                How::Static(held) => (held.ty, Box::new(|x| held.applied(x))),
-                How::Dynamic => {
-                    (ElementType::Uint8, Box::new(|x| Parameters::dynamic(x)?.applied(x)))
+                QuantizerKind::Static(held) => (held.ty, Box::new(|x| held.applied(x))),
+                QuantizerKind::Dynamic => {
+                    (ElementType::Uint8, Box::new(|x| ScaleParameters::dynamic(x)?.applied(x)))
                 }
             };
             let effect = QuantizerEffect {
@@ -275,7 +276,7 @@ impl<'a> QuantizerReader<'a> {
         let zero = zero.map(|(_, zero)| zero);
         let constants = Constants { ty, scale, zero, axis, block: block.unwrap_or(0) };
         let takers = self.takers(node.output.first()?)?;
-        Some(RemovableQuantizer { at, takers, how: How::Static(Box::new(constants)) })
+        Some(RemovableQuantizer { at, takers, how: QuantizerKind::Static(Box::new(constants)) })
     }
 
     /// A quantiser by the range of what it is given, whose codes go into products that are cast to
@@ -307,6 +308,6 @@ impl<'a> QuantizerReader<'a> {
         };
         let takers: Vec<usize> = of(codes).iter().map(product).collect::<Option<_>>()?;
         let is_theirs = of(zero).iter().all(|(user, place)| *place == 2 && takers.contains(user));
-        is_theirs.then_some(RemovableQuantizer { at, takers, how: How::Dynamic })
+        is_theirs.then_some(RemovableQuantizer { at, takers, how: QuantizerKind::Dynamic })
     }
 }

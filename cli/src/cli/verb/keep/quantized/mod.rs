@@ -39,11 +39,11 @@ pub(super) use given::QuantizedModel;
 use parameters::Finder;
 use plan::QuantizationPlan;
 use scheme::Scheme;
-use subject::Subject;
+use subject::FloatModel;
 
 /// A FLOAT model that is to be quantised.
 struct Quantised<'a> {
-    subject: Subject<'a>,
+    subject: FloatModel<'a>,
     scheme: Scheme,
     /// The nodes that ask for quantisers.
     asking: HashSet<String>,
@@ -65,7 +65,7 @@ pub(super) fn node_list(
     if let Some(problem) = reference.problem() {
         return Ok(NodeList::none(problem, runs.count, tolerance, notes));
     }
-    let subject = Subject::new(proto, runs.folder, spans);
+    let subject = FloatModel::new(proto, runs.folder, spans);
     let plan = QuantizationPlan::of(&subject, &scheme, &|_| false);
     ensure!(!plan.entries.is_empty(), "the model has nothing that becomes {}", scheme.name);
     let before = runs.count;
@@ -105,7 +105,7 @@ pub(super) fn ranking(
 
 /// What the quantisers of a plan do alone, on the first set.
 fn effects_of(
-    subject: &Subject,
+    subject: &FloatModel,
     scheme: &Scheme,
     plan: &QuantizationPlan,
     reference: &Reference,

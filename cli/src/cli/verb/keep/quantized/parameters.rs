@@ -8,14 +8,14 @@ use tract_onnx_cast::quantize::{Dequantize, Quantization, Quantize, Quantizer};
 use tract_onnx_cast::{Conversion, ElementType, Rules};
 
 use super::calibration::Span;
-use super::plan::{Entry, How, QuantizationPlan};
+use super::plan::{Entry, EntryKind, QuantizationPlan};
 use super::scheme::Scheme;
-use super::subject::Subject;
+use super::subject::FloatModel;
 use crate::cli::message::counted;
 
 /// How a tensor is quantised, in numbers.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Parameters {
+pub(super) struct ScaleParameters {
     pub(super) ty: ElementType,
     /// One, or those of an axis, or of its blocks, in row-major order.
     pub(super) scales: Vec<f32>,
@@ -24,16 +24,16 @@ pub(super) struct Parameters {
     block: usize,
 }
 
-impl Parameters {
+impl ScaleParameters {
     /// Those of values that reach so far, by UINT8, as `DynamicQuantizeLinear` finds them.
     /// Fails when the values are no FLOATs.
-    pub(super) fn dynamic(values: &Tensor) -> TractResult<Parameters> {
+    pub(super) fn dynamic(values: &Tensor) -> TractResult<ScaleParameters> {
         let ty = ElementType::Uint8;
-        Ok(Parameters::of_all(ty, found(ty, false, &span_of(values)?)?))
+        Ok(ScaleParameters::of_all(ty, found(ty, false, &span_of(values)?)?))
     }
 
-    fn of_all(ty: ElementType, (scale, zero): (f32, f32)) -> Parameters {
-        Parameters { ty, scales: vec![scale], zeros: vec![zero], axis: 0, block: 0 }
+    fn of_all(ty: ElementType, (scale, zero): (f32, f32)) -> ScaleParameters {
+        ScaleParameters { ty, scales: vec![scale], zeros: vec![zero], axis: 0, block: 0 }
     }
 
     /// The zero points as codes. Fails when there is no such conversion.
@@ -76,7 +76,7 @@ impl Parameters {
 
 /// Finds the parameters of a plan's tensors.
 pub(super) struct Finder<'a> {
-    subject: &'a Subject<'a>,
+    subject: &'a FloatModel<'a>,
     scheme: &'a Scheme,
     plan: &'a QuantizationPlan,
     /// Spans that are not those of the values.
@@ -88,7 +88,7 @@ pub(super) struct Finder<'a> {
 impl<'a> Finder<'a> {
     /// Those of a plan that leaves some nodes out.
     pub(super) fn new(
-        subject: &'a Subject,
+        subject: &'a FloatModel,
         scheme: &'a Scheme,
         plan: &'a QuantizationPlan,
         is_kept: &impl Fn(usize) -> bool,
@@ -113,7 +113,7 @@ impl<'a> Finder<'a> {
         }
         let mut biases: HashMap<&str, Vec<&Entry>> = HashMap::new();
         for entry in &plan.entries {
-            if let How::Bias { weight, .. } = &entry.how {
+            if let EntryKind::Bias { weight, .. } = &entry.how {
                 biases.entry(weight).or_default().push(entry);
             }
         }
@@ -121,21 +121,21 @@ impl<'a> Finder<'a> {
     }
 
     /// Those of a tensor that all get quantised, if it is marked.
-    fn of_value(&self, value: &str) -> TractResult<Option<Parameters>> {
+    fn of_value(&self, value: &str) -> TractResult<Option<ScaleParameters>> {
         self.plan.entry(value).map_or(Ok(None), |entry| self.of(entry))
     }
 
     /// Those of a marked tensor; `None` where it cannot be quantised. Fails when a weight cannot be read.
-    pub(super) fn of(&self, entry: &Entry) -> TractResult<Option<Parameters>> {
+    pub(super) fn of(&self, entry: &Entry) -> TractResult<Option<ScaleParameters>> {
         let activations = self.scheme.activations.unwrap_or(self.scheme.weights);
         match &entry.how {
-            How::Like(other) => self.of_value(other),
-            How::Bias { input, weight, beta } => self.of_bias(entry, (input, weight), *beta),
-            How::Blocks => Ok(Some(self.of_blocks(&entry.value)?)),
-            How::Weight { axis: Some(axis) } => Ok(Some(self.of_axis(&entry.value, *axis)?)),
-            How::Activation | How::Weight { axis: None } => {
+            EntryKind::Like(other) => self.of_value(other),
+            EntryKind::Bias { input, weight, beta } => self.of_bias(entry, (input, weight), *beta),
+            EntryKind::Blocks => Ok(Some(self.of_blocks(&entry.value)?)),
+            EntryKind::Weight { axis: Some(axis) } => Ok(Some(self.of_axis(&entry.value, *axis)?)),
+            EntryKind::Activation | EntryKind::Weight { axis: None } => {
                 let is_symmetric =
-                    entry.how != How::Activation && self.scheme.weights == ElementType::Int8;
+                    entry.how != EntryKind::Activation && self.scheme.weights == ElementType::Int8;
                 let ty = if is_symmetric { self.scheme.weights } else { activations };
                 let span = match self.subject.weight(&entry.value) {
                     Some(_) => span_of(&self.subject.values_of(&entry.value)?)?,
@@ -144,13 +144,13 @@ impl<'a> Finder<'a> {
                         None => *self.subject.spans.get(&entry.value).context("no such value")?,
                     },
                 };
-                Ok(Some(Parameters::of_all(ty, found(ty, is_symmetric, &span)?)))
+                Ok(Some(ScaleParameters::of_all(ty, found(ty, is_symmetric, &span)?)))
             }
         }
     }
 
     /// A scale for each place of an axis of a weight, as large as the biases ask for.
-    fn of_axis(&self, name: &str, axis: usize) -> TractResult<Parameters> {
+    fn of_axis(&self, name: &str, axis: usize) -> TractResult<ScaleParameters> {
         let values = self.subject.values_of(name)?;
         let plain = values.try_as_plain_ram()?;
         let length = values.shape().get(axis).copied().unwrap_or(1).max(1);
@@ -168,7 +168,7 @@ impl<'a> Finder<'a> {
         if !self.scheme.is_float() {
             self.widen_for_biases(name, &mut scales)?;
         }
-        Ok(Parameters { ty, scales, zeros, axis, block: 0 })
+        Ok(ScaleParameters { ty, scales, zeros, axis, block: 0 })
     }
 
     /// Scales by which the biases of products stay within 32 bits.
@@ -176,7 +176,7 @@ impl<'a> Finder<'a> {
         const RANGE: f64 = 4_294_967_294.0;
         const MARGIN: f64 = 1.0001;
         for entry in self.biases.get(name).into_iter().flatten() {
-            let How::Bias { input, .. } = &entry.how else { continue };
+            let EntryKind::Bias { input, .. } = &entry.how else { continue };
             let Some(input) = self.of_value(input)? else { continue };
             let input = f64::from(input.scales.first().copied().unwrap_or(1.0));
             let bias = self.subject.values_of(&entry.value)?;
@@ -199,7 +199,7 @@ impl<'a> Finder<'a> {
         entry: &Entry,
         (input, weight): (&str, &str),
         beta: f32,
-    ) -> TractResult<Option<Parameters>> {
+    ) -> TractResult<Option<ScaleParameters>> {
         let (Some(input), Some(weight)) = (self.of_value(input)?, self.of_value(weight)?) else {
             return Ok(None);
         };
@@ -218,11 +218,11 @@ impl<'a> Finder<'a> {
             counted(scales.len(), "channel")
         );
         let zeros = vec![0.0; scales.len()];
-        Ok(Some(Parameters { ty: ElementType::Int32, scales, zeros, axis: 0, block: 0 }))
+        Ok(Some(ScaleParameters { ty: ElementType::Int32, scales, zeros, axis: 0, block: 0 }))
     }
 
     /// A scale and a zero point for each block of a column.
-    fn of_blocks(&self, name: &str) -> TractResult<Parameters> {
+    fn of_blocks(&self, name: &str) -> TractResult<ScaleParameters> {
         let block = self.scheme.block.context("there are no blocks")?.max(1);
         let values = self.subject.values_of(name)?;
         let rank = values.rank();
@@ -239,7 +239,7 @@ impl<'a> Finder<'a> {
         let found = spans.iter().map(|span| found(self.scheme.weights, false, span));
         let found: Vec<(f32, f32)> = found.collect::<TractResult<_>>()?;
         let (scales, zeros) = found.into_iter().unzip();
-        Ok(Parameters { ty: self.scheme.weights, scales, zeros, axis, block })
+        Ok(ScaleParameters { ty: self.scheme.weights, scales, zeros, axis, block })
     }
 }
 

@@ -14,13 +14,13 @@ use onnx_cast_graph::{attribute, int};
 use tract_onnx::pb::NodeProto;
 
 use super::scheme::Scheme;
-use super::subject::Subject;
+use super::subject::FloatModel;
 
 /// A tensor to quantise.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Entry {
     pub(super) value: String,
-    pub(super) how: How,
+    pub(super) how: EntryKind,
     /// The one node that gets it quantised, where not all do.
     pub(super) only: Option<usize>,
     /// The nodes that ask for it.
@@ -29,7 +29,7 @@ pub(super) struct Entry {
 
 /// How a tensor is quantised.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum How {
+pub(super) enum EntryKind {
     /// By the range of its values.
     Activation,
     /// By the scale of another tensor.
@@ -55,7 +55,7 @@ pub(super) struct QuantizationPlan {
 }
 
 /// What an operator marks.
-enum Rule {
+enum MarkingRule {
     All,
     Product,
     MatMul,
@@ -69,21 +69,21 @@ enum Rule {
 }
 
 /// That of a node; `None` for an operator that is not quantised.
-fn rule(node: &NodeProto, opset: i64, is_float8: bool) -> Option<Rule> {
+fn rule(node: &NodeProto, opset: i64, is_float8: bool) -> Option<MarkingRule> {
     Some(match node.op_type.as_str() {
-        "Conv" | "ConvTranspose" | "Gemm" => Rule::Product,
-        "MatMul" => Rule::MatMul,
-        "Clip" | "Relu" => Rule::Bounds,
+        "Conv" | "ConvTranspose" | "Gemm" => MarkingRule::Product,
+        "MatMul" => MarkingRule::MatMul,
+        "Clip" | "Relu" => MarkingRule::Bounds,
         "Resize" if opset < 11 => return None,
         "MaxPool" if opset < 12 || is_float8 => return None,
         "AveragePool" | "Flatten" | "MaxPool" | "Reshape" | "Resize" | "Slice" | "Squeeze"
-        | "TopK" | "Transpose" | "Unsqueeze" => Rule::Moves,
-        "Split" => Rule::Split,
-        "Pad" => Rule::Pad,
-        "Gather" | "GatherElements" => Rule::Gather,
-        "Where" => Rule::Where,
+        | "TopK" | "Transpose" | "Unsqueeze" => MarkingRule::Moves,
+        "Split" => MarkingRule::Split,
+        "Pad" => MarkingRule::Pad,
+        "Gather" | "GatherElements" => MarkingRule::Gather,
+        "Where" => MarkingRule::Where,
         "BatchNormalization" | "InstanceNormalization" | "LayerNormalization" => {
-            Rule::Normalization
+            MarkingRule::Normalization
         }
         "Add"
         | "ArgMax"
@@ -94,7 +94,7 @@ fn rule(node: &NodeProto, opset: i64, is_float8: bool) -> Option<Rule> {
         | "LeakyRelu"
         | "Mul"
         | "Sigmoid"
-        | "Softmax" => Rule::All,
+        | "Softmax" => MarkingRule::All,
         _ => return None,
     })
 }
@@ -102,7 +102,7 @@ fn rule(node: &NodeProto, opset: i64, is_float8: bool) -> Option<Rule> {
 impl QuantizationPlan {
     /// What is quantised where some nodes, by their places, are left out.
     pub(super) fn of(
-        subject: &Subject,
+        subject: &FloatModel,
         scheme: &Scheme,
         is_kept: &impl Fn(usize) -> bool,
     ) -> QuantizationPlan {
@@ -130,13 +130,13 @@ impl QuantizationPlan {
 
 impl Entry {
     pub(super) fn is_bias(&self) -> bool {
-        matches!(self.how, How::Bias { .. })
+        matches!(self.how, EntryKind::Bias { .. })
     }
 }
 
 /// A plan under construction.
 struct Marks<'a> {
-    subject: &'a Subject<'a>,
+    subject: &'a FloatModel<'a>,
     plan: QuantizationPlan,
     /// Those of the plan, at the places that `marked` says; nothing where one was taken back.
     entries: Vec<Option<Entry>>,
@@ -147,7 +147,7 @@ struct Marks<'a> {
 impl Marks<'_> {
     /// Marks a tensor for all who take it; another way that it is quantised in already stays,
     /// unless this one overrules it.
-    fn mark(&mut self, value: &str, how: How, place: usize, is_overruling: bool) {
+    fn mark(&mut self, value: &str, how: EntryKind, place: usize, is_overruling: bool) {
         if !self.subject.is_float(value) {
             return;
         }
@@ -163,7 +163,7 @@ impl Marks<'_> {
     }
 
     fn activation(&mut self, value: &str, place: usize) {
-        self.mark(value, How::Activation, place, false);
+        self.mark(value, EntryKind::Activation, place, false);
     }
 
     /// Marks a value with a scale for each place of an axis, if it is an initializer that has it.
@@ -172,14 +172,14 @@ impl Marks<'_> {
             return self.activation(value, place);
         };
         let axis = (axis < weight.dims.len()).then_some(axis);
-        self.mark(value, How::Weight { axis }, place, axis.is_some());
+        self.mark(value, EntryKind::Weight { axis }, place, axis.is_some());
     }
 
     /// Marks a value with the scale of another one, or of that whose scale this one has.
     fn like(&mut self, value: &str, other: &str, place: usize) {
         let how = match self.entry_mut(other) {
-            Some(Entry { how: How::Like(first), .. }) => How::Like(first.clone()),
-            _ => How::Like(other.into()),
+            Some(Entry { how: EntryKind::Like(first), .. }) => EntryKind::Like(first.clone()),
+            _ => EntryKind::Like(other.into()),
         };
         self.mark(value, how, place, true);
     }
@@ -197,7 +197,7 @@ impl Marks<'_> {
         if self.subject.weight(bias).is_none() {
             return;
         }
-        let how = How::Bias { input: input.clone(), weight: weight.clone(), beta };
+        let how = EntryKind::Bias { input: input.clone(), weight: weight.clone(), beta };
         let only = (!self.biases.insert(bias.clone())).then_some(place);
         self.entries.push(Some(Entry { value: bias.clone(), how, only, by: vec![place] }));
     }
@@ -206,33 +206,33 @@ impl Marks<'_> {
         self.plan.marked.contains_key(value) || self.biases.contains(value)
     }
 
-    fn node(&mut self, place: usize, node: &NodeProto, rule: &Rule) {
+    fn node(&mut self, place: usize, node: &NodeProto, rule: &MarkingRule) {
         let nothing = String::new();
         let input = |at: usize| node.input.get(at).unwrap_or(&nothing);
         let output = node.output.first().unwrap_or(&nothing);
         match rule {
-            Rule::All => {
+            MarkingRule::All => {
                 for value in node.input.iter().chain(&node.output) {
                     self.activation(value, place);
                 }
             }
-            Rule::Product => self.product(node, input(0), output, place),
-            Rule::MatMul => {
+            MarkingRule::Product => self.product(node, input(0), output, place),
+            MarkingRule::MatMul => {
                 for value in node.input.iter().chain(&node.output) {
                     self.weight(value, 1, place);
                 }
             }
-            Rule::Bounds => self.bounds(input(0), output, place),
-            Rule::Moves if self.is_marked(input(0)) => self.like(output, input(0), place),
-            Rule::Moves => {}
-            Rule::Split => {
+            MarkingRule::Bounds => self.bounds(input(0), output, place),
+            MarkingRule::Moves if self.is_marked(input(0)) => self.like(output, input(0), place),
+            MarkingRule::Moves => {}
+            MarkingRule::Split => {
                 self.activation(input(0), place);
                 for output in &node.output {
                     self.like(output, input(0), place);
                 }
             }
-            Rule::Pad => self.pad(node, input(0), output, place),
-            Rule::Gather => {
+            MarkingRule::Pad => self.pad(node, input(0), output, place),
+            MarkingRule::Gather => {
                 let is_weight = self.subject.weight(input(0)).is_some();
                 if is_weight {
                     self.activation(input(0), place);
@@ -241,11 +241,11 @@ impl Marks<'_> {
                     self.like(output, input(0), place);
                 }
             }
-            Rule::Where if self.is_marked(input(1)) && self.is_marked(input(2)) => {
+            MarkingRule::Where if self.is_marked(input(1)) && self.is_marked(input(2)) => {
                 self.activation(output, place);
             }
-            Rule::Where => {}
-            Rule::Normalization => {
+            MarkingRule::Where => {}
+            MarkingRule::Normalization => {
                 self.activation(input(0), place);
                 self.weight(input(1), 1, place);
                 self.bias(node, 1.0, place);
@@ -307,7 +307,7 @@ impl Marks<'_> {
             _ => false,
         };
         if is_matrix {
-            let (value, how) = (name.clone(), How::Blocks);
+            let (value, how) = (name.clone(), EntryKind::Blocks);
             self.entries.push(Some(Entry { value, how, only: Some(place), by: vec![place] }));
         }
     }

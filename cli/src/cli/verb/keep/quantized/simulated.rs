@@ -8,9 +8,9 @@ use tract_onnx::pb::{FunctionProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, tensor_proto};
 
-use super::parameters::{Finder, Parameters};
-use super::plan::{Entry, How, QuantizationPlan};
-use super::subject::Subject;
+use super::parameters::{Finder, ScaleParameters};
+use super::plan::{Entry, EntryKind, QuantizationPlan};
+use super::subject::FloatModel;
 use crate::cli::verb::keep::simulated::{DOMAIN, function};
 
 /// The function that quantises a value and brings it back. It has an opset of its own, so that a
@@ -21,7 +21,7 @@ const ROUND_SINCE: i64 = 21;
 
 /// The model with a plan's tensors quantised. Fails when a weight cannot be read.
 pub(super) fn written(
-    subject: &Subject,
+    subject: &FloatModel,
     plan: &QuantizationPlan,
     finder: &Finder,
 ) -> TractResult<ModelProto> {
@@ -52,9 +52,13 @@ pub(super) fn written(
 }
 
 /// What a weight becomes.
-fn held(subject: &Subject, entry: &Entry, parameters: &Parameters) -> TractResult<TensorProto> {
+fn held(
+    subject: &FloatModel,
+    entry: &Entry,
+    parameters: &ScaleParameters,
+) -> TractResult<TensorProto> {
     let mut values = subject.values_of(&entry.value)?;
-    if matches!(entry.how, How::Bias { beta: 0.0, .. }) {
+    if matches!(entry.how, EntryKind::Bias { beta: 0.0, .. }) {
         values = Tensor::zero::<f32>(values.shape())?;
     }
     let made = parameters.applied(&values)?;
@@ -103,9 +107,9 @@ impl Rewrite {
     /// Quantises a value for whoever takes it.
     fn quantizer(
         &mut self,
-        subject: &Subject,
+        subject: &FloatModel,
         value: &str,
-        parameters: &Parameters,
+        parameters: &ScaleParameters,
     ) -> TractResult<()> {
         let (mut exact, mut quantised) = (value.to_owned(), format!("{value}:quantised"));
         if subject.outputs.contains(value) {

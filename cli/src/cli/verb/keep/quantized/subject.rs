@@ -12,7 +12,7 @@ use tract_onnx_cast::{ElementType, tensor_proto};
 use super::calibration::Span;
 
 /// A FLOAT model, and what its values are.
-pub(super) struct Subject<'a> {
+pub(super) struct FloatModel<'a> {
     pub(super) proto: ModelProto,
     pub(super) folder: Option<&'a Path>,
     /// The main graph's FLOAT values that no initializer holds, and what they reach.
@@ -26,13 +26,13 @@ pub(super) struct Subject<'a> {
     pub(super) opset: i64,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> FloatModel<'a> {
     /// A model of which is known what its values reach.
     pub(super) fn new(
         proto: ModelProto,
         folder: Option<&'a Path>,
         spans: HashMap<String, Span>,
-    ) -> Subject<'a> {
+    ) -> FloatModel<'a> {
         let empty = GraphProto::default();
         let graph = proto.graph.as_ref().unwrap_or(&empty);
         let is_float = |tensor: &TensorProto| tensor.data_type == ElementType::Float as i32;
@@ -47,7 +47,7 @@ impl<'a> Subject<'a> {
         };
         let (inputs, outputs) = (names(&graph.input), names(&graph.output));
         let opset = default_opset(&proto.opset_import).unwrap_or(1);
-        Subject { folder, spans, weights, outputs, inputs, uses, opset, proto }
+        FloatModel { folder, spans, weights, outputs, inputs, uses, opset, proto }
     }
 
     /// The nodes of the main graph.

@@ -7,13 +7,13 @@ use tract_onnx_cast::{ElementType, tensor_proto};
 
 use super::calibration::Span;
 use super::parameters::Finder;
-use super::plan::{How, QuantizationPlan};
+use super::plan::{EntryKind, QuantizationPlan};
 use super::scheme::Scheme;
 use super::simulated::written;
-use super::subject::Subject;
+use super::subject::FloatModel;
 
 /// A model of nodes, each `output = Op(inputs)`, with weights of a shape, and values from -1 to 3.
-fn subject(nodes: &[&str], weights: &[(&str, &[usize])]) -> Subject<'static> {
+fn subject(nodes: &[&str], weights: &[(&str, &[usize])]) -> FloatModel<'static> {
     let mut graph = GraphProto::default();
     let mut spans = HashMap::from([("x".to_owned(), Span::between(-1.0, 3.0))]);
     for line in nodes {
@@ -38,7 +38,7 @@ fn subject(nodes: &[&str], weights: &[(&str, &[usize])]) -> Subject<'static> {
     graph.output.push(named_value("y"));
     let opset_import = vec![OperatorSetIdProto { version: 17, ..Default::default() }];
     let proto = ModelProto { graph: Some(graph), opset_import, ..ModelProto::default() };
-    Subject::new(proto, None, spans)
+    FloatModel::new(proto, None, spans)
 }
 
 fn int8() -> Scheme {
@@ -46,7 +46,7 @@ fn int8() -> Scheme {
 }
 
 /// What is marked where nodes, by their places, are left out, in the order of names.
-fn marked(subject: &Subject, kept: &[usize]) -> (Vec<String>, QuantizationPlan) {
+fn marked(subject: &FloatModel, kept: &[usize]) -> (Vec<String>, QuantizationPlan) {
     let plan = QuantizationPlan::of(subject, &int8(), &|place| kept.contains(&place));
     let mut names: Vec<String> = plan.entries.iter().map(|entry| entry.value.clone()).collect();
     names.sort();
@@ -62,8 +62,8 @@ fn a_relu_behind_a_product_goes_unless_either_is_left_out() {
     assert_eq!(plan.renamed, [("c".to_owned(), "r".to_owned())]);
     assert!(plan.removed.contains(&1));
     let how = |name: &str| plan.entries.iter().find(|entry| entry.value == name).expect(name);
-    assert_eq!(how("p").how, How::Like("r".into()));
-    assert_eq!(how("w").how, How::Weight { axis: Some(0) });
+    assert_eq!(how("p").how, EntryKind::Like("r".into()));
+    assert_eq!(how("w").how, EntryKind::Weight { axis: Some(0) });
     // The product asks for what it made, though another name has it now.
     assert_eq!(how("r").by, [1, 0]);
     // Without the product nothing is marked, and the others follow.

@@ -6,7 +6,7 @@ use onnx_cast_graph::ValueId;
 use tract_onnx::prelude::*;
 
 use super::finding::{TensorFinding, noise};
-use super::matched::{Matched, Pair};
+use super::matched::{Matched, ModelPair};
 use crate::cli::found::limits::ToleranceLimits;
 use crate::cli::found::verdict::Culprit;
 use crate::cli::measure::metrics::compared;
@@ -17,7 +17,7 @@ use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::reduce::values::{by_name, reshaped};
 
 /// A value that the converted model makes wrongly of what is right.
-pub(super) struct Cause {
+pub(super) struct RootCause {
     /// Where the part ends: there the finding shows.
     pub(super) end: Matched,
     /// The values of the reference that are not given, though they are paired.
@@ -30,11 +30,11 @@ pub(super) struct Cause {
     pub(super) is_another: bool,
 }
 
-impl Cause {
+impl RootCause {
     /// A part that ends there.
-    pub(super) fn at(end: &Matched) -> Cause {
+    pub(super) fn at(end: &Matched) -> RootCause {
         let (end, inside) = (end.clone(), HashSet::new());
-        Cause { end, inside, blamed: None, culprit: None, is_another: false }
+        RootCause { end, inside, blamed: None, culprit: None, is_another: false }
     }
 }
 
@@ -55,8 +55,8 @@ pub(super) const CAUSES: usize = 5;
 const EXPLAINS: f64 = 0.3;
 
 /// The search for causes.
-pub(super) struct Search<'a> {
-    pub(super) pair: &'a Pair,
+pub(super) struct CauseSearch<'a> {
+    pub(super) pair: &'a ModelPair,
     pub(super) limits: &'a ToleranceLimits,
     /// How often models or parts were run.
     pub(super) runs: usize,
@@ -64,7 +64,7 @@ pub(super) struct Search<'a> {
     pub(super) most: usize,
 }
 
-impl Search<'_> {
+impl CauseSearch<'_> {
     /// The causes, gravest first, and how far the outputs are off once they are right; none where the
     /// error comes from no single place.
     ///
@@ -72,9 +72,9 @@ impl Search<'_> {
     /// wrong, the value is suspected; it is a cause if the outputs are better once it is right, or, as
     /// what is right behind a value hides it, if it alone has the reference's outputs fail.
     /// Fails when the parts cannot be run.
-    pub(super) fn causes(&mut self, whole: f64) -> TractResult<(Vec<Cause>, f64)> {
+    pub(super) fn causes(&mut self, whole: f64) -> TractResult<(Vec<RootCause>, f64)> {
         let suspects = self.suspects()?;
-        let (mut causes, mut right, mut left): (Vec<Cause>, Vec<Matched>, f64) =
+        let (mut causes, mut right, mut left): (Vec<RootCause>, Vec<Matched>, f64) =
             (vec![], vec![], whole);
         for (place, suspect) in suspects.iter().take(SUSPECTS).enumerate() {
             if self.runs >= self.most && place >= TRIED {
@@ -213,13 +213,13 @@ impl Search<'_> {
         &mut self,
         matched: &Matched,
         found: Option<&TensorFinding>,
-    ) -> TractResult<Option<Cause>> {
+    ) -> TractResult<Option<RootCause>> {
         let converted = &self.pair.converted;
         let blamed = converted.graph.maker(matched.converted).map(|id| {
             let node = converted.graph.node(id);
             node.shared_label().to_string()
         });
-        let alone = Cause { blamed, ..Cause::at(matched) };
+        let alone = RootCause { blamed, ..RootCause::at(matched) };
         if found.is_some() {
             return Ok(Some(alone));
         }
@@ -236,7 +236,7 @@ impl Search<'_> {
             let y = reshaped(y, x.tensor.shape());
             if !compared(x, &y, self.limits.output(&x.name))?.passed {
                 let inside = inner.iter().map(|m| m.reference).collect();
-                return Ok(Some(Cause { end: m.clone(), inside, ..alone }));
+                return Ok(Some(RootCause { end: m.clone(), inside, ..alone }));
             }
         }
         Ok(None)

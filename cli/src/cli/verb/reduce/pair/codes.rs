@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use onnx_cast_graph::{Made, NewNode, NodeId, Place, Use, ValueId};
 
-use crate::cli::verb::reduce::side::Side;
+use crate::cli::verb::reduce::side::SourceModel;
 
 /// What ONNX Runtime puts behind the name of a value to name its codes.
 const CODES: [&str; 2] = ["_QuantizeLinear_Output", "_quantized"];
@@ -20,9 +20,9 @@ pub(super) const MOVERS: [&str; 8] =
 /// quantised again by the same scale, which makes the same codes. Returns it, and by the names of the values those of the
 /// nodes that make them and take them.
 pub(super) fn taken_back(
-    converted: Side,
-    reference: &Side,
-) -> (Side, HashMap<String, [String; 2]>) {
+    converted: SourceModel,
+    reference: &SourceModel,
+) -> (SourceModel, HashMap<String, [String; 2]>) {
     let mut graph = converted.graph.clone();
     let mut scales: HashMap<ValueId, [ValueId; 2]> = HashMap::new();
     let mut added = HashMap::new();

@@ -6,12 +6,12 @@ use std::path::Path;
 use onnx_cast_graph::{NodeId, NodeView, Origin, ValueId};
 use tract_onnx::prelude::*;
 
-use super::cause::{CAUSES, Cause};
-use super::matched::{Matched, Pair};
+use super::cause::{CAUSES, RootCause};
+use super::matched::{Matched, ModelPair};
 use super::{Reducer, is_spent, numbered};
 use crate::cli::found::verdict::{Culprit, FaultKind, Verdict};
 use crate::cli::verb::reduce::reduced::{Reduced, ReducedCase};
-use crate::cli::verb::reduce::side::Side;
+use crate::cli::verb::reduce::side::SourceModel;
 
 /// How many places behind a culprit are tried as the end of its part.
 const ENDS: usize = 3;
@@ -31,7 +31,7 @@ impl Reducer<'_> {
     /// Writes a case for each culprit, or each of some nodes; whether there is one.
     pub(super) fn of_culprits(
         &self,
-        pair: &mut Pair,
+        pair: &mut ModelPair,
         among: Option<&HashSet<String>>,
         place: &Path,
         reduced: &mut Reduced,
@@ -66,7 +66,7 @@ impl Reducer<'_> {
     /// Writes the case of a culprit as values are paired best.
     fn of_pairings(
         &self,
-        pair: &mut Pair,
+        pair: &mut ModelPair,
         culprit: &Culprit,
         tried: Tried,
         place: &Path,
@@ -92,7 +92,7 @@ impl Reducer<'_> {
 
     pub(super) fn of_culprit(
         &self,
-        pair: &Pair,
+        pair: &ModelPair,
         culprit: &Culprit,
         tried: Tried,
         place: &Path,
@@ -112,19 +112,20 @@ impl Reducer<'_> {
 }
 
 /// How many nodes the smallest part has that may show what a culprit does.
-fn size(pair: &Pair, culprit: &Culprit) -> usize {
+fn size(pair: &ModelPair, culprit: &Culprit) -> usize {
     let cause = causes(pair, culprit, Tried::Another).into_iter().next();
     let part = cause.and_then(|cause| pair.part(&cause.end, &cause.inside).ok());
     part.map_or(usize::MAX, |part| part.outer_nodes())
 }
 
 /// Parts that may show what a culprit does, the smallest first.
-fn causes(pair: &Pair, culprit: &Culprit, tried: Tried) -> Vec<Cause> {
+fn causes(pair: &ModelPair, culprit: &Culprit, tried: Tried) -> Vec<RootCause> {
     // A weight may have a name of its own in the converted model.
-    let (side, id): (&Side, fn(&Matched) -> ValueId) = match made_by(&pair.converted, culprit) {
-        Some(_) => (&pair.converted, |m| m.converted),
-        None => (&pair.reference, |m| m.reference),
-    };
+    let (side, id): (&SourceModel, fn(&Matched) -> ValueId) =
+        match made_by(&pair.converted, culprit) {
+            Some(_) => (&pair.converted, |m| m.converted),
+            None => (&pair.reference, |m| m.reference),
+        };
     let Some(made) = made_by(side, culprit) else { return vec![] };
     let behind = side.behind(made);
     let is_behind = |m: &&Matched| id(m) == made || behind.contains(&id(m));
@@ -136,11 +137,11 @@ fn causes(pair: &Pair, culprit: &Culprit, tried: Tried) -> Vec<Cause> {
         .take(ENDS)
         .cloned()
         .collect();
-    let cause = |inside: HashSet<ValueId>, end: &Matched| Cause {
+    let cause = |inside: HashSet<ValueId>, end: &Matched| RootCause {
         inside,
         culprit: Some(culprit.clone()),
         is_another: tried == Tried::Another,
-        ..Cause::at(end)
+        ..RootCause::at(end)
     };
     if tried == Tried::Before {
         let taken = side.graph.maker(made).map(|id| side.graph.needs(id)).unwrap_or_default();
@@ -157,7 +158,7 @@ fn causes(pair: &Pair, culprit: &Culprit, tried: Tried) -> Vec<Cause> {
 }
 
 /// What a culprit makes, in the main graph.
-fn made_by(side: &Side, culprit: &Culprit) -> Option<ValueId> {
+fn made_by(side: &SourceModel, culprit: &Culprit) -> Option<ValueId> {
     let graph = &side.graph;
     let inner = |id: &NodeId| {
         let node = graph.node(*id);

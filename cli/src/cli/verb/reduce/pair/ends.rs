@@ -14,7 +14,7 @@ use crate::cli::verb::reduce::trial::Attempts;
 use crate::cli::verb::reduce::values::{Values, are_alike, declared, read, saturated};
 
 /// How a part may have less; nothing if it has none of that.
-pub(super) type Way<'a> = dyn Fn(&Part) -> TractResult<Option<Part>> + 'a;
+pub(super) type PartCut<'a> = dyn Fn(&Part) -> TractResult<Option<Part>> + 'a;
 
 /// The part without pairs of quantisers and those of weights, but for the nodes that are kept, and without Casts
 /// between numbers at its ends, as long as it shows what it did. Fails as [`Attempts::shown`] does.
@@ -27,7 +27,7 @@ pub(super) fn without_ends(
     let without_codes = |part: &Part| Ok(without_pairs(part, kept, makes_codes_again));
     let without_roundings = |part: &Part| Ok(without_pairs(part, kept, takes_codes_back));
     let with_weights = |part: &Part| with_weights(part, kept, onnx);
-    let ways: [&Way; 5] =
+    let ways: [&PartCut; 5] =
         [&without_codes, &without_roundings, &with_weights, &without_first, &without_last];
     for fewer in ways {
         let Some(fewer) = fewer(&part)? else { continue };

@@ -13,7 +13,7 @@ use super::codes::MOVERS;
 use super::matched::take;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::reduce::part::{Part, exported};
-use crate::cli::verb::reduce::side::Side;
+use crate::cli::verb::reduce::side::SourceModel;
 use crate::cli::verb::reduce::values::by_name;
 
 /// Which nodes may become constants.
@@ -34,7 +34,7 @@ pub(super) fn folded(
     folds: Folds,
     onnx: &CastOnnx,
 ) -> TractResult<Option<Part>> {
-    let side = Side::of(onnx.clone(), part.model.clone(), None)?;
+    let side = SourceModel::of(onnx.clone(), part.model.clone(), None)?;
     let (graph, nodes, fixed) = (&side.graph, side.nodes(), side.fixed());
     let maker = |value: &ValueId| graph.maker(*value);
     let is_blamed = |id: NodeId| blamed.iter().any(|name| name == graph.node(id).label());

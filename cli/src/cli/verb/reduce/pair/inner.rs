@@ -5,17 +5,17 @@ use std::path::Path;
 use tract_onnx::prelude::*;
 
 use super::Reducer;
-use super::cause::{Cause, Search};
+use super::cause::{CauseSearch, RootCause};
 use super::culprits::Tried;
 use super::finding::noise;
-use super::matched::Pair;
+use super::matched::ModelPair;
 use crate::cli::measure::metrics::compared;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::tensor::NamedTensor;
-use crate::cli::verb::reduce::inside::Inside;
+use crate::cli::verb::reduce::inside::RanBody;
 use crate::cli::verb::reduce::part::Part;
 use crate::cli::verb::reduce::reduced::{Reduced, ReducedCase};
-use crate::cli::verb::reduce::side::{Side, onnx};
+use crate::cli::verb::reduce::side::{SourceModel, onnx};
 use crate::cli::verb::reduce::values::{Values, are_alike, by_name, saturated, taken};
 
 impl Reducer<'_> {
@@ -23,7 +23,7 @@ impl Reducer<'_> {
     pub(super) fn inside(
         &self,
         part: &Part,
-        cause: &Cause,
+        cause: &RootCause,
         place: &Path,
         reduced: &mut Reduced,
     ) -> TractResult<Option<ReducedCase>> {
@@ -38,7 +38,8 @@ impl Reducer<'_> {
                 continue;
             }
             let before = reduced.cases.len();
-            let mut search = Search { pair: &pair, limits: &self.request.limits, runs: 0, most: 1 };
+            let mut search =
+                CauseSearch { pair: &pair, limits: &self.request.limits, runs: 0, most: 1 };
             let whole = search.outputs_given(&[])?;
             if whole > 0.0 {
                 self.reduce(pair, whole, place, reduced)?;
@@ -52,11 +53,11 @@ impl Reducer<'_> {
         Ok(None)
     }
 
-    fn bodies(&self, part: &Part) -> TractResult<Vec<Pair>> {
+    fn bodies(&self, part: &Part) -> TractResult<Vec<ModelPair>> {
         let Some(reference) = part.reference.clone() else { return Ok(vec![]) };
         let inputs = by_name(part.inputs.clone());
         let given = [taken(&reference, &inputs)?, inputs];
-        let side = |proto| Side::of(onnx(self.loader), proto, None);
+        let side = |proto| SourceModel::of(onnx(self.loader), proto, None);
         let (a, b) = (side(reference)?, side(part.model.clone())?);
         let (of_a, of_b) = (a.bodies(&given[0])?, b.bodies(&given[1])?);
         let mut pairs = vec![];
@@ -69,8 +70,11 @@ impl Reducer<'_> {
 }
 
 /// The bodies at the first time at which they make something else.
-fn opened((a, x): (&Side, &Inside), (b, y): (&Side, &Inside)) -> TractResult<Option<Pair>> {
-    let names = |side: &Side, body: &Inside| {
+fn opened(
+    (a, x): (&SourceModel, &RanBody),
+    (b, y): (&SourceModel, &RanBody),
+) -> TractResult<Option<ModelPair>> {
+    let names = |side: &SourceModel, body: &RanBody| {
         let held = side.graph.body(body.body);
         let outputs = held.outputs().iter().map(|output| output.value);
         let named = |id| side.name(id).to_owned();
@@ -98,7 +102,7 @@ fn opened((a, x): (&Side, &Inside), (b, y): (&Side, &Inside)) -> TractResult<Opt
         let held = names.iter().filter_map(|name| Some((name, of_b.get(name)?)));
         let inputs: Values =
             held.map(|(name, found)| given(name, found)).collect::<TractResult<_>>()?;
-        let mut pair = Pair::of(a, b, [of_a.clone(), inputs], &told)?;
+        let mut pair = ModelPair::of(a, b, [of_a.clone(), inputs], &told)?;
         pair.pair_further();
         return Ok(Some(pair));
     }

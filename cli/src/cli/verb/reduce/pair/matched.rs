@@ -12,7 +12,7 @@ use tract_onnx_cast::{ElementType, Result};
 use super::codes;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::reduce::part::{Part, exported};
-use crate::cli::verb::reduce::side::{Side, named_nodes};
+use crate::cli::verb::reduce::side::{SourceModel, named_nodes};
 use crate::cli::verb::reduce::values::{Values, are_alike, declared, reshaped, saturated, type_of};
 
 /// A value of both models.
@@ -30,9 +30,9 @@ pub(super) struct Matched {
 }
 
 /// Two models, their values on one set of inputs, and which of these belong together.
-pub(super) struct Pair {
-    pub(super) reference: Side,
-    pub(super) converted: Side,
+pub(super) struct ModelPair {
+    pub(super) reference: SourceModel,
+    pub(super) converted: SourceModel,
     /// What each takes.
     pub(super) inputs: [Values; 2],
     /// The reference's values.
@@ -64,14 +64,14 @@ impl Observer for Shapes {
     }
 }
 
-impl Pair {
+impl ModelPair {
     /// Records both models, and pairs values that belong together. Fails when a model cannot be run.
     pub(super) fn of(
-        reference: Side,
-        converted: Side,
+        reference: SourceModel,
+        converted: SourceModel,
         inputs: [Values; 2],
         told: &[(String, String)],
-    ) -> TractResult<Pair> {
+    ) -> TractResult<ModelPair> {
         let (right, ran) = reference.record(&inputs[0]);
         ran?;
         let mut held = Shapes(HashMap::new());
@@ -81,7 +81,8 @@ impl Pair {
         let held = held.0;
         let matched = vec![];
         let added = HashSet::new();
-        let mut pair = Pair { reference, converted, inputs, right, held, matched, fixed, added };
+        let mut pair =
+            ModelPair { reference, converted, inputs, right, held, matched, fixed, added };
         pair.matched = pair.pairs(told.iter().map(|(x, y)| (x.as_str(), y.as_str())));
         Ok(pair)
     }
@@ -103,7 +104,7 @@ impl Pair {
     }
 
     fn same_names(&self) -> Vec<String> {
-        let op = |side: &Side, value: ValueId| {
+        let op = |side: &SourceModel, value: ValueId| {
             let maker = side.graph.maker(value)?;
             Some(side.graph.node(maker).op_type.clone())
         };
@@ -149,7 +150,7 @@ impl Pair {
 
     /// Whether both models compute it.
     pub(super) fn is_made(&self, matched: &Matched) -> bool {
-        let is_made = |side: &Side, value| side.graph.maker(value).is_some();
+        let is_made = |side: &SourceModel, value| side.graph.maker(value).is_some();
         is_made(&self.reference, matched.reference) && is_made(&self.converted, matched.converted)
     }
 
@@ -279,7 +280,7 @@ impl Pair {
 }
 
 /// A value as an output of which only the name is said.
-fn bare(side: &Side, id: ValueId) -> (ValueId, ValueInfoProto) {
+fn bare(side: &SourceModel, id: ValueId) -> (ValueId, ValueInfoProto) {
     (id, named_value(side.name(id)))
 }
 

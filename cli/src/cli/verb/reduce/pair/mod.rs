@@ -29,9 +29,9 @@ use super::part::Part;
 use super::readme::{self, CaseSummary};
 use super::reduced::{Reduced, ReducedCase};
 use super::shrink::shrunk;
-use super::side::{Side, named_nodes, onnx};
+use super::side::{SourceModel, named_nodes, onnx};
 use super::simpler::simpler;
-use super::trial::{Attempts, Runs, Trial};
+use super::trial::{Attempts, PartTrial, Runs};
 use super::values::by_name;
 use crate::cli::found::compared::Compared;
 use crate::cli::found::limits::ToleranceLimits;
@@ -46,11 +46,11 @@ use crate::cli::process::request::Request;
 use crate::cli::progress;
 use crate::cli::verb::compare::{CompareRequest, OpenModels};
 use crate::cli::work::model::Loader;
-use cause::{Cause, Search};
-use ends::{Way, without_ends, without_sums};
+use cause::{CauseSearch, RootCause};
+use ends::{PartCut, without_ends, without_sums};
 use folded::{Folds, folded};
-use matched::{Matched, Pair};
-use trial::{Judge, PairTrial};
+use matched::{Matched, ModelPair};
+use trial::{PairTrial, Yardstick};
 
 /// Reduces a pair. Fails when a model or an input cannot be used, or a case cannot be written.
 pub(super) fn reduce(
@@ -62,9 +62,9 @@ pub(super) fn reduce(
     let sides = open
         .files()
         .iter()
-        .map(|file| Side::of_file(loader, file))
+        .map(|file| SourceModel::of_file(loader, file))
         .collect::<TractResult<Vec<_>>>()?;
-    let [a, b]: [Side; 2] =
+    let [a, b]: [SourceModel; 2] =
         sides.try_into().map_err(|_| anyhow::anyhow!("two models are asked for"))?;
     let mut reduced = Reduced {
         model: request.converted.display().to_string(),
@@ -98,7 +98,7 @@ pub(super) fn reduce(
     drop((tensors, outputs));
     progress::tell("recording both models");
     reduced.runs += 4;
-    let mut pair = Pair::of(a, b, inputs.map(by_name), &told)?;
+    let mut pair = ModelPair::of(a, b, inputs.map(by_name), &told)?;
     pair.added = of_codes.into_values().flatten().collect();
     let reducer = Reducer { loader, request, scratch: &scratch, judgement, is_judged };
     reducer.reduce(pair, whole, place, &mut reduced)?;
@@ -111,7 +111,7 @@ pub(super) fn reduce(
 /// The set on which the outputs are off the most, and by how much; nothing if they never are.
 fn worst_set(
     open: &OpenModels,
-    (a, b): (&Side, &Side),
+    (a, b): (&SourceModel, &SourceModel),
     limits: &ToleranceLimits,
     reduced: &mut Reduced,
 ) -> TractResult<Option<([Vec<NamedTensor>; 2], f64)>> {
@@ -163,7 +163,7 @@ fn compare(
 
 /// The causes that were found.
 struct FoundCauses {
-    causes: Vec<Cause>,
+    causes: Vec<RootCause>,
     /// How far the outputs are off once they are right.
     left: f64,
     /// How many nodes the largest part has.
@@ -189,7 +189,7 @@ impl Reducer<'_> {
     /// Writes the cases of a pair, the first into the place and the others below it.
     fn reduce(
         &self,
-        mut pair: Pair,
+        mut pair: ModelPair,
         whole: f64,
         place: &Path,
         reduced: &mut Reduced,
@@ -219,7 +219,12 @@ impl Reducer<'_> {
     }
 
     /// The causes as values are paired best.
-    fn found(&self, pair: &mut Pair, whole: f64, reduced: &mut Reduced) -> Option<FoundCauses> {
+    fn found(
+        &self,
+        pair: &mut ModelPair,
+        whole: f64,
+        reduced: &mut Reduced,
+    ) -> Option<FoundCauses> {
         let found = self.causes(pair, whole, reduced);
         let is_found = |found: &FoundCauses| found.left == 0.0 && found.nodes <= FEW;
         if found.as_ref().is_some_and(is_found)
@@ -241,9 +246,9 @@ impl Reducer<'_> {
     }
 
     /// The causes as values are paired now; nothing where there are none.
-    fn causes(&self, pair: &Pair, whole: f64, reduced: &mut Reduced) -> Option<FoundCauses> {
+    fn causes(&self, pair: &ModelPair, whole: f64, reduced: &mut Reduced) -> Option<FoundCauses> {
         let most = Runs::to_search(reduced.counted(), reduced.nodes);
-        let mut search = Search { pair, limits: &self.request.limits, runs: 0, most };
+        let mut search = CauseSearch { pair, limits: &self.request.limits, runs: 0, most };
         let causes = search.causes(whole);
         reduced.runs += search.runs;
         // Parts that cannot be run are paired wrongly.
@@ -258,7 +263,7 @@ impl Reducer<'_> {
     }
 
     /// The tolerance of a part's output.
-    fn tolerance(&self, pair: &Pair, end: &Matched) -> TractResult<Tolerance> {
+    fn tolerance(&self, pair: &ModelPair, end: &Matched) -> TractResult<Tolerance> {
         let name = pair.value(end)?.name.clone();
         let is_output = pair.reference.outputs().contains(&end.reference);
         let limits = &self.request.limits;
@@ -267,15 +272,15 @@ impl Reducer<'_> {
 
     fn trial(
         &self,
-        pair: &Pair,
-        cause: &Cause,
+        pair: &ModelPair,
+        cause: &RootCause,
         (runs, nodes): (usize, usize),
     ) -> TractResult<PairTrial<'_>> {
         let verdict = self.judgement.verdict.unwrap_or(Verdict::Broken);
         let judge = match &cause.culprit {
-            Some(culprit) => Judge::Verdict(verdict, Some(culprit.clone()), cause.is_another),
-            None if self.is_judged => Judge::Tolerance(self.tolerance(pair, &cause.end)?),
-            None => Judge::Verdict(verdict, None, false),
+            Some(culprit) => Yardstick::Verdict(verdict, Some(culprit.clone()), cause.is_another),
+            None if self.is_judged => Yardstick::Tolerance(self.tolerance(pair, &cause.end)?),
+            None => Yardstick::Verdict(verdict, None, false),
         };
         Ok(PairTrial {
             loader: self.loader,
@@ -289,15 +294,15 @@ impl Reducer<'_> {
     }
 
     /// Where the error comes from no single place: what is made behind a place as late as can be.
-    fn halved(&self, pair: &Pair, reduced: &mut Reduced) -> TractResult<Cause> {
-        let search = Search { pair, limits: &self.request.limits, runs: 0, most: 0 };
+    fn halved(&self, pair: &ModelPair, reduced: &mut Reduced) -> TractResult<RootCause> {
+        let search = CauseSearch { pair, limits: &self.request.limits, runs: 0, most: 0 };
         let made = pair.converted.run_whole(&pair.inputs[1])?;
         let (_, end) = search.worst_output(made)?.context("no output is paired")?;
         let inner: Vec<ValueId> =
             pair.matched.iter().filter(|m| pair.is_made(m)).map(|m| m.reference).collect();
-        let cause = |from: usize| Cause {
+        let cause = |from: usize| RootCause {
             inside: inner.iter().skip(from).copied().collect::<HashSet<_>>(),
-            ..Cause::at(&end)
+            ..RootCause::at(&end)
         };
         let before = before(reduced);
         let mut trial = self.trial(pair, &cause(0), (before, reduced.nodes))?;
@@ -320,8 +325,8 @@ impl Reducer<'_> {
     /// Writes the case of a cause, smaller and smaller.
     fn written(
         &self,
-        pair: &Pair,
-        cause: &Cause,
+        pair: &ModelPair,
+        cause: &RootCause,
         place: &Path,
         reduced: &mut Reduced,
     ) -> TractResult<Option<ReducedCase>> {
@@ -359,8 +364,8 @@ impl Reducer<'_> {
             nodes: reduced.nodes,
             finding: sentence.clone(),
             how: match trial.judge {
-                Judge::Tolerance(tolerance) => readme::options(tolerance),
-                Judge::Verdict(..) => String::new(),
+                Yardstick::Tolerance(tolerance) => readme::options(tolerance),
+                Yardstick::Verdict(..) => String::new(),
             },
             is_pair: true,
         };
@@ -394,7 +399,7 @@ fn smallest(
     let [fixed, coded] = [Folds::Fixed, Folds::Quantizers]
         .map(|folds| move |part: &Part| folded(part, culprits, folds, onnx));
     let sums = |part: &Part| without_sums(part, culprits);
-    let ways: [&Way; 3] = [&fixed, &coded, &sums];
+    let ways: [&PartCut; 3] = [&fixed, &coded, &sums];
     let kept = if culprits.is_empty() || fewer.nodes() <= FEW { 0 } else { ways.len() };
     trial.runs.most -= kept;
     let attempts = &mut Attempts { trial, save: write };

@@ -19,14 +19,14 @@ use crate::cli::verb::compare::CompareRequest;
 use crate::cli::verb::reduce::case::{MODEL, REFERENCE, write_into};
 use crate::cli::verb::reduce::part::{Part, declare_outputs};
 use crate::cli::verb::reduce::side;
-use crate::cli::verb::reduce::trial::{Runs, Trial};
+use crate::cli::verb::reduce::trial::{PartTrial, Runs};
 use crate::cli::verb::reduce::values::{by_name, saturated, taken};
 use crate::cli::verb::test::expected::difference;
 use crate::cli::work::model::Loader;
 
 /// What is to stay so.
 #[derive(Clone)]
-pub(super) enum Judge {
+pub(super) enum Yardstick {
     /// An output is beyond this tolerance.
     Tolerance(Tolerance),
     /// A comparison without a tolerance says so, and blames this node, or weight, or else another
@@ -38,7 +38,7 @@ pub(super) enum Judge {
 pub(super) struct PairTrial<'a> {
     pub(super) loader: &'a Loader,
     pub(super) onnx: CastOnnx,
-    pub(super) judge: Judge,
+    pub(super) judge: Yardstick,
     /// Where parts are written.
     pub(super) scratch: PathBuf,
     /// What was found; the first part says it.
@@ -48,7 +48,7 @@ pub(super) struct PairTrial<'a> {
     pub(super) runs: Runs,
 }
 
-impl Trial for PairTrial<'_> {
+impl PartTrial for PairTrial<'_> {
     fn shown(&mut self, part: Part) -> TractResult<Option<Part>> {
         self.runs.count(part.nodes());
         let nodes = part.model.graph.iter().flat_map(onnx_cast_graph::all_graphs);
@@ -92,13 +92,13 @@ impl PairTrial<'_> {
             .clone()
             .map(|(x, y)| Ok(NamedTensor { name: y.name.clone(), ..saturated(x, y.ty)? }))
             .collect::<TractResult<Vec<_>>>()?;
-        let is_broken = matches!(self.judge, Judge::Verdict(Verdict::Broken, ..));
+        let is_broken = matches!(self.judge, Yardstick::Verdict(Verdict::Broken, ..));
         if is_broken && !is_failed(&outputs, &made)? {
             return Ok(None);
         }
         part.outputs = outputs;
         let found = match &self.judge {
-            Judge::Tolerance(tolerance) => {
+            Yardstick::Tolerance(tolerance) => {
                 let mut worst: Option<TensorFinding> = None;
                 for (x, y) in pairs {
                     let found = TensorFinding::of(&compared(x, y, *tolerance)?);
@@ -109,7 +109,7 @@ impl PairTrial<'_> {
                 }
                 worst
             }
-            Judge::Verdict(verdict, culprit, is_another) => {
+            Yardstick::Verdict(verdict, culprit, is_another) => {
                 self.verdict(&part, *verdict, culprit.as_ref(), *is_another)?
             }
         };
@@ -159,7 +159,7 @@ impl PairTrial<'_> {
 
     /// Whether a comparison tells the parts apart as well.
     pub(super) fn holds(&self, part: &Part) -> bool {
-        let Judge::Tolerance(tolerance) = self.judge else { return true };
+        let Yardstick::Tolerance(tolerance) = self.judge else { return true };
         let mut limits = ToleranceLimits::default();
         limits.judge_by(tolerance, &[]);
         self.compared(part, limits).is_ok_and(|found| found.head.status == Status::Failed)
