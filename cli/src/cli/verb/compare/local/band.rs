@@ -38,7 +38,7 @@ const BITS: [[u8; 8]; 256] = {
     let mut table = [[0; 8]; 256];
     let mut place = 0;
     while place < 256 * 8 {
-        table[place / 8][place % 8] = (place / 8 >> (place % 8) & 1) as u8;
+        table[place / 8][place % 8] = ((place / 8) >> (place % 8) & 1) as u8;
         place += 1;
     }
     table
@@ -65,7 +65,7 @@ macro_rules! move_words {
                 let word = <$word>::from_ne_bytes(*bytes);
                 let magnitude = word & (<$word>::MAX >> 1);
                 let moved = (magnitude + 2 * <$word>::from(up)).wrapping_sub(1).min($infinity - 1);
-                let is_moved = (magnitude >= $normal) & (magnitude < $infinity);
+                let is_moved = ($normal..$infinity).contains(&magnitude);
                 let moved = if is_moved { word - magnitude | moved } else { word };
                 *bytes = moved.to_ne_bytes();
             }

@@ -4,7 +4,7 @@
 //! branches, and sums are several sums side by side, none of which waits for another.
 
 /// Some elements of a twin and of the reference that follow one another.
-pub(super) struct Held<'a> {
+pub(super) struct HeldElements<'a> {
     /// The place of the first.
     pub(super) first: usize,
     pub(super) got: &'a [f64],
@@ -48,7 +48,7 @@ pub(super) struct Whole {
 const MANY: f64 = 4.0;
 const BEYOND_CHANCE: f64 = 3.0;
 
-impl Held<'_> {
+impl HeldElements<'_> {
     fn pairs(&self) -> impl Iterator<Item = (f64, f64)> {
         self.got.iter().copied().zip(self.want.iter().copied())
     }
@@ -68,7 +68,7 @@ impl Held<'_> {
 
 impl Worst {
     /// Holds each element alone against its bound.
-    pub(super) fn hold(&mut self, held: &Held) {
+    pub(super) fn hold(&mut self, held: &HeldElements) {
         let each = held.pairs().zip(held.bounds()).zip(held.is_end);
         let excess: Vec<f64> = each
             .map(|((pair, bound), is_end)| if *is_end { 0.0 } else { excess(pair, bound) })
@@ -99,7 +99,7 @@ fn excess((got, want): (f64, f64), bound: f64) -> f64 {
 
 impl Whole {
     /// Adds elements.
-    pub(super) fn add(&mut self, held: &Held) {
+    pub(super) fn add(&mut self, held: &HeldElements) {
         let finite = |x: f64, is_counted: bool| if is_counted { x } else { 0.0 };
         let errors: Vec<f64> = held
             .pairs()
@@ -184,7 +184,7 @@ mod tests {
     ];
 
     /// Holds some of [`ELEMENTS`], the last of which is where a type ends.
-    fn held<T>(places: std::ops::Range<usize>, of: impl FnOnce(&Held) -> T) -> T {
+    fn held<T>(places: std::ops::Range<usize>, of: impl FnOnce(&HeldElements) -> T) -> T {
         let elements = &ELEMENTS[places.clone()];
         let got: Vec<f64> = elements.iter().map(|element| element.0).collect();
         let want: Vec<f64> = elements.iter().map(|element| element.1).collect();
@@ -192,7 +192,7 @@ mod tests {
         let doubts: Vec<f64> = elements.iter().map(|element| element.3).collect();
         let is_end: Vec<bool> = places.clone().map(|place| place == ELEMENTS.len() - 1).collect();
         let (first, got, want, own) = (places.start, &*got, &*want, &*own);
-        of(&Held { first, got, want, own, doubts: &doubts, is_end: &is_end })
+        of(&HeldElements { first, got, want, own, doubts: &doubts, is_end: &is_end })
     }
 
     #[test]

@@ -52,7 +52,7 @@ use fault::Fault;
 pub(super) use judge::{Grounds, judge};
 use links::{Link, Links, links};
 use quantizers::Wrong;
-use reference_weights::Weights;
+use reference_weights::ReferenceWeights;
 use rounds::Rounds;
 use site::{Site, Sites};
 pub(super) use trace::{Trace, Traces};
@@ -140,7 +140,7 @@ pub(super) struct LocalComparison<'a> {
 struct First<'a> {
     traces: Rc<Traces>,
     links: Links,
-    weights: Weights<'a>,
+    weights: ReferenceWeights<'a>,
     /// Of the first set.
     band: Option<Band>,
 }
@@ -199,7 +199,7 @@ impl<'a> LocalComparison<'a> {
             None => {
                 let mut links = links(trace_a, trace_b, outputs, &self.subject.weights)?;
                 let (holder, both) = (a.probed.holder(), (&**trace_a, &**trace_b, &self.model));
-                let weights = Weights::of(self.subject, holder, both, &mut links);
+                let weights = ReferenceWeights::of(self.subject, holder, both, &mut links);
                 First { traces: traces.clone(), links, weights, band: None }
             }
         };
@@ -278,7 +278,7 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
             saved.values.keys().filter(|name| trace.maker(name).is_some()).map(link).collect();
         let shared = |tensor: &OnnxTensor| (tensor.element_type(), tensor.tensor().clone().into());
         let names = model_b.input_names().into_iter().map(String::from);
-        let weights = Weights::default();
+        let weights = ReferenceWeights::default();
         let rounds = Rounds {
             reference: &saved,
             links: &links,
@@ -302,7 +302,7 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
     local.errors = sites.all.iter().map(|site| band::errors(site, None, None)).collect();
     (local.types, local.nodes) = (trace.types().collect(), trace.nodes.len());
     let (links, weights) = (&links, &subject.weights);
-    let (held, sites, changed) = (&Weights::default(), &sites, &[]);
+    let (held, sites, changed) = (&ReferenceWeights::default(), &sites, &[]);
     let model = &model_b;
     let fault = Fault { a: &saved, b: &trace, model, links, sites, held, weights, changed };
     local.explain(&fault);

@@ -15,12 +15,12 @@ use crate::cli::work::weights::constants::{Holder, elements_of, initializer};
 
 /// Which constants of the conversion are roundings of which weights of the reference.
 #[derive(Default)]
-pub(super) struct Weights<'a> {
+pub(super) struct ReferenceWeights<'a> {
     holder: Option<Holder<'a>>,
     roundings: HashMap<String, String>,
 }
 
-impl<'a> Weights<'a> {
+impl<'a> ReferenceWeights<'a> {
     /// Finds them; `model` is the conversion. What it computes of its constants, as the values of a quantised weight,
     /// is linked with the weight.
     pub(super) fn of(
@@ -28,8 +28,8 @@ impl<'a> Weights<'a> {
         holder: Holder<'a>,
         (a, b, model): (&Trace, &Trace, &Interpreter),
         links: &mut Links,
-    ) -> Weights<'a> {
-        let mut weights = Weights { holder: Some(holder), roundings: HashMap::new() };
+    ) -> ReferenceWeights<'a> {
+        let mut weights = ReferenceWeights { holder: Some(holder), roundings: HashMap::new() };
         for (reference, converted) in &subject.weights {
             let held = a.form(reference).filter(|_| a.is_constant(reference));
             let Some((ty, _)) = held.filter(|(ty, _)| is_computed_in(wide(*ty))) else { continue };

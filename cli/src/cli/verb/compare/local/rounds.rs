@@ -16,7 +16,7 @@ use super::links::{Link, Links};
 use super::nodes::region;
 use super::numbers::numbers;
 use super::quantizers::Wrong;
-use super::reference_weights::Weights;
+use super::reference_weights::ReferenceWeights;
 use super::site::Sites;
 use super::trace::Trace;
 use super::walk::Walk;
@@ -32,7 +32,7 @@ const TAKEN_IN: usize = 3;
 pub(super) struct Rounds<'a> {
     pub(super) reference: &'a Trace,
     pub(super) links: &'a Links,
-    pub(super) weights: &'a Weights<'a>,
+    pub(super) weights: &'a ReferenceWeights<'a>,
     pub(super) inputs: HashMap<String, SharedTensor>,
     /// How many roundings, at a tensor's largest value, other kernels are allowed.
     pub(super) slack: f64,

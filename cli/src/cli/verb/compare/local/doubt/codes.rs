@@ -7,13 +7,13 @@ use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 use tract_onnx_cast::{ElementType, Family};
 
 use super::super::numbers::{each_pair, gap, numbers, tensor};
-use super::families::{Doubts, Step, UNIFORM, apart, elementwise, values};
+use super::families::{Doubts, NodeStep, UNIFORM, apart, elementwise, values};
 use super::steps::{CodeSteps, axis};
 use super::twin::{Carried, Doubt, Twin};
 
 /// Half a step, or what the range cuts off, in codes.
-pub(super) fn quantized(step: Step) -> Doubts {
-    let Step { node, inputs, made } = step;
+pub(super) fn quantized(step: NodeStep) -> Doubts {
+    let NodeStep { node, inputs, made } = step;
     let (x, made) = (inputs.first()?.as_ref()?, made.first()?.as_ref()?);
     let codes = numbers(made)?;
     let x_share = x.share;
@@ -47,7 +47,7 @@ pub(super) fn quantized(step: Step) -> Doubts {
 }
 
 /// Half a step of the values; the scale is right but for its rounding.
-pub(super) fn quantized_as_it_runs(Step { made, .. }: Step) -> Doubts {
+pub(super) fn quantized_as_it_runs(NodeStep { made, .. }: NodeStep) -> Doubts {
     let doubt = |place| Doubt::Same(if place == 0 { 0.5 } else { 0.0 });
     let carried = |place| Carried { doubt: doubt(place), share: UNIFORM };
     Some((0..made.len()).map(carried).collect())
@@ -76,8 +76,8 @@ pub(super) fn quantized_inside(
 }
 
 /// The doubt in codes, in steps.
-pub(super) fn dequantized(step: Step) -> Doubts {
-    let Step { inputs, made, .. } = step;
+pub(super) fn dequantized(step: NodeStep) -> Doubts {
+    let NodeStep { inputs, made, .. } = step;
     let codes = inputs.first()?.as_ref()?;
     if matches!(codes.value.0.family(), Family::Float(_)) {
         return elementwise(step);
@@ -108,7 +108,7 @@ pub(super) fn dequantized(step: Step) -> Doubts {
 /// Adds to doubts how far another input moves each value; `None`, and nothing is added, if the node cannot be run
 /// on it.
 fn add_moved(
-    step: &Step,
+    step: &NodeStep,
     (place, other): (usize, SharedTensor),
     base: &SharedTensor,
     doubts: &mut [f64],

@@ -16,13 +16,13 @@ pub(super) type Doubts = Option<Vec<Carried>>;
 
 /// A node, what it has run on, and what it made of that.
 #[derive(Clone, Copy)]
-pub(super) struct Step<'a> {
+pub(super) struct NodeStep<'a> {
     pub(super) node: &'a NodeRun<'a>,
     pub(super) inputs: &'a [Option<Twin>],
     pub(super) made: &'a [Option<SharedTensor>],
 }
 
-impl Step<'_> {
+impl NodeStep<'_> {
     /// That there is no doubt.
     pub(super) fn certain(self) -> Vec<Carried> {
         vec![Carried { doubt: Doubt::Same(0.0), share: 1.0 }; self.made.len()]
@@ -76,8 +76,8 @@ pub(super) fn apart(a: f64, b: f64) -> f64 {
 }
 
 /// The doubt of elements goes where the elements go.
-pub(super) fn moved(step: Step) -> Doubts {
-    let Step { node, inputs, made } = step;
+pub(super) fn moved(step: NodeStep) -> Doubts {
+    let NodeStep { node, inputs, made } = step;
     let (_, first, count) = MOVED.iter().find(|(name, ..)| *name == node.op_type)?;
     let is_certain = |twin: &Twin| matches!(twin.doubt, Doubt::Relative(share) if share == 0.0);
     if inputs.iter().skip(*first).take(*count).flatten().all(is_certain) {
@@ -105,8 +105,8 @@ pub(super) fn moved(step: Step) -> Doubts {
 }
 
 /// What each input alone changes, at either end of its doubt.
-pub(super) fn elementwise(step: Step) -> Doubts {
-    let Step { node, inputs, made } = step;
+pub(super) fn elementwise(step: NodeStep) -> Doubts {
+    let NodeStep { node, inputs, made } = step;
     let given = values(inputs);
     let base = run(node, &given)?;
     let none = || -> Vec<Vec<f64>> { made.iter().map(|made| vec![0.0; length(made)]).collect() };
@@ -173,7 +173,7 @@ fn shifted(twin: &Twin, mut sign: impl FnMut() -> f64) -> Option<SharedTensor> {
 
 /// γₙ for the sum of n terms, or what it is likely to be at most, by the sum of their magnitudes, and
 /// the doubt of each factor by the magnitudes of the others.
-pub(super) fn sums(step: Step) -> Doubts {
+pub(super) fn sums(step: NodeStep) -> Doubts {
     let (doubts, likely) = match columns_at_once(step) {
         Some(columns) => sums_by_columns(step, columns)?,
         None => sums_at_once(step)?,
@@ -185,7 +185,7 @@ pub(super) fn sums(step: Step) -> Doubts {
 const PART: usize = 1 << 19;
 
 /// How many columns of a weight its product with a matrix is looked at in, where there are more.
-fn columns_at_once(Step { node, inputs, made }: Step) -> Option<usize> {
+fn columns_at_once(NodeStep { node, inputs, made }: NodeStep) -> Option<usize> {
     let ("MatMul", [Some(_), Some(weight)]) = (node.op_type, inputs) else { return None };
     let [rows, columns] = *weight.value.1.shape() else { return None };
     let at_once = (PART / rows.max(1)).max(1);
@@ -194,8 +194,8 @@ fn columns_at_once(Step { node, inputs, made }: Step) -> Option<usize> {
 }
 
 /// [`sums_at_once`], of some columns of the weight after others.
-fn sums_by_columns(step: Step, at_once: usize) -> Option<(Vec<f64>, Vec<f64>)> {
-    let Step { node, inputs, made } = step;
+fn sums_by_columns(step: NodeStep, at_once: usize) -> Option<(Vec<f64>, Vec<f64>)> {
+    let NodeStep { node, inputs, made } = step;
     let (x, weight) = (inputs.first()?, inputs.get(1)?.as_ref()?);
     let (ty, result) = made.first()?.as_ref()?;
     let (last, length) = (result.rank().checked_sub(1)?, result.len());
@@ -205,7 +205,8 @@ fn sums_by_columns(step: Step, at_once: usize) -> Option<(Vec<f64>, Vec<f64>)> {
         let part = start..columns.min(start + at_once);
         let inputs = [x.clone(), Some(weight.columns(part.clone())?)];
         let made = [Some((*ty, Arc::new(result.slice(last, part.start, part.end).ok()?)))];
-        let (of_part, likely_of_part) = sums_at_once(Step { node, inputs: &inputs, made: &made })?;
+        let (of_part, likely_of_part) =
+            sums_at_once(NodeStep { node, inputs: &inputs, made: &made })?;
         let put = |all: &mut Vec<f64>, of_part: Vec<f64>| {
             let rows = all.chunks_mut(columns).zip(of_part.chunks(part.len()));
             for (row, of_part) in rows {
@@ -220,8 +221,8 @@ fn sums_by_columns(step: Step, at_once: usize) -> Option<(Vec<f64>, Vec<f64>)> {
 }
 
 /// How far sums of products may be off, and the power of what each is likely to be.
-fn sums_at_once(step: Step) -> Option<(Vec<f64>, Vec<f64>)> {
-    let Step { node, inputs, made } = step;
+fn sums_at_once(step: NodeStep) -> Option<(Vec<f64>, Vec<f64>)> {
+    let NodeStep { node, inputs, made } = step;
     let (_, factors) = SUMS.iter().find(|(name, _)| *name == node.op_type)?;
     let result = made.first()?.as_ref()?;
     if !matches!(result.0.family(), Family::Float(_)) || inputs.len() > 3 {
@@ -328,8 +329,8 @@ fn terms(node: &NodeRun, inputs: &[Option<Twin>], result: &SharedTensor) -> f64 
 }
 
 /// A cast to floating-point numbers keeps the doubt.
-pub(super) fn cast(step: Step) -> Doubts {
-    let Step { inputs, made, .. } = step;
+pub(super) fn cast(step: NodeStep) -> Doubts {
+    let NodeStep { inputs, made, .. } = step;
     let twin = inputs.first()?.as_ref()?;
     match made.first()?.as_ref()?.0.family() {
         Family::Float(_) => {
@@ -341,8 +342,8 @@ pub(super) fn cast(step: Step) -> Doubts {
 
 /// What becomes of the result where the inputs are moved at random: as far as any element went
 /// in any run, or all of them in the mean.
-pub(super) fn sampled(step: Step) -> Doubts {
-    let Step { node, inputs, made } = step;
+pub(super) fn sampled(step: NodeStep) -> Doubts {
+    let NodeStep { node, inputs, made } = step;
     if node.has_bodies() {
         return None;
     }

@@ -21,7 +21,7 @@ use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 
 use super::numbers::{rounding, smallest};
-use families::Step;
+use families::NodeStep;
 pub(super) use families::UNIFORM;
 use known::{ELEMENTWISE, SUMS};
 pub(super) use known::{MOVED, has_many_steps};
@@ -41,7 +41,7 @@ pub(super) fn doubts(
 ) -> Vec<Carried> {
     let coded = codes::quantized_inside(node, inputs);
     let inputs = coded.as_deref().unwrap_or(inputs);
-    let step = Step { node, inputs, made };
+    let step = NodeStep { node, inputs, made };
     let by_family = match node.op_type {
         op if MOVED.iter().any(|(name, ..)| *name == op) => families::moved(step),
         op if ELEMENTWISE.contains(&op) => families::elementwise(step),

@@ -19,7 +19,7 @@ use super::links::Links;
 use super::nodes::{is_coder, is_form, is_fused, is_moving, is_of_codes, is_product, region};
 use super::numbers::{numbers, rounding, smallest};
 use super::quantizers::Wrong;
-use super::reference_weights::Weights;
+use super::reference_weights::ReferenceWeights;
 use super::site::{Site, Sites};
 use super::trace::{Ran, Trace};
 use crate::cli::found::verdict::{Culprit, FaultKind};
@@ -42,7 +42,7 @@ pub(super) struct Fault<'a> {
     pub(super) links: &'a Links,
     pub(super) sites: &'a Sites,
     /// The reference's weights.
-    pub(super) held: &'a Weights<'a>,
+    pub(super) held: &'a ReferenceWeights<'a>,
     /// What the reference's constants are called in the conversion.
     pub(super) weights: &'a HashMap<String, String>,
     pub(super) changed: &'a [ComparedWeight],

@@ -25,7 +25,7 @@ use super::doubt::{Carried, Doubt, Twin, doubts, is_told_at_once};
 use super::links::Links;
 use super::numbers::{cast, is_computed_in, shaped, wide};
 use super::quantizers::Quantizers;
-use super::reference_weights::Weights;
+use super::reference_weights::ReferenceWeights;
 use super::site::Sites;
 use super::trace::{Trace, full_name, shared};
 use bodies::Bodies;
@@ -41,7 +41,7 @@ pub(super) struct Walk<'a> {
     /// How coarsely the reference rounds some of its own values, by casts that a conversion may leave out.
     narrowed: HashMap<&'a str, f64>,
     pub(super) links: &'a Links,
-    pub(super) weights: &'a Weights<'a>,
+    pub(super) weights: &'a ReferenceWeights<'a>,
     /// The values before which doubt is carried along; `None` in the first walk, which finds out, and knows but the
     /// doubts that are told at once or of a single node.
     pub(super) wanted: Option<HashSet<String>>,
@@ -72,7 +72,7 @@ impl<'a> Walk<'a> {
     pub(super) fn new(
         reference: &'a Trace,
         links: &'a Links,
-        weights: &'a Weights<'a>,
+        weights: &'a ReferenceWeights<'a>,
         inputs: HashMap<String, SharedTensor>,
     ) -> Walk<'a> {
         let narrowed = narrowed(reference);

@@ -4,7 +4,7 @@ use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
 
 use super::super::doubt::{Carried, Doubt, Twin};
-use super::super::held::{Held, Whole};
+use super::super::held::{HeldElements, Whole};
 use super::super::links::Link;
 use super::super::numbers::{
     BLOCK, cast, is_computed_in, largest, numbers_in, peak, rounding, shaped, smallest,
@@ -172,7 +172,8 @@ impl Walk<'_> {
                 is_end.iter_mut().zip(beyond).for_each(|(end, beyond)| *end |= beyond);
             }
             let (got, want, own) = (&*twins, &*wanted, &*own);
-            let held = Held { first: start, got, want, own, doubts: &doubts, is_end: &is_end };
+            let held =
+                HeldElements { first: start, got, want, own, doubts: &doubts, is_end: &is_end };
             site.worst.hold(&held);
             if is_doubted {
                 whole.add(&held);
