@@ -45,6 +45,7 @@ pub fn without_panic<T>(work: impl FnOnce() -> TractResult<T>) -> TractResult<T>
         let message = words.split_whitespace().collect::<Vec<_>>().join(" ");
         Err(Error::from(Cause::Panic { message }).into())
     });
+    // Whatever follows is not to wait for what tract's kernels leave.
     Level::clear_upper_halves();
     done.map_err(Error::of_tract_at_node)
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use tract_onnx::pb::{AttributeProto, ModelProto, NodeProto, TensorProto};
+use tract_onnx::prelude::tensor1;
 use tract_onnx_cast::ElementType::{self, Float, Float16, Int8, Int32, Uint8};
 
 use crate::common::proto::{Change, cast, float, graph, int, ints, model, node, string, value};
@@ -19,6 +20,11 @@ pub(crate) fn held(name: &str, ty: ElementType, dims: &[i64], values: &[f32]) ->
 
 pub(crate) fn one(name: &str, ty: ElementType, value: f32) -> TensorProto {
     held(name, ty, &[], &[value])
+}
+
+/// Codes of 8 bits with a step of a 127th.
+fn codes(values: &[f32]) -> Vec<f32> {
+    values.iter().map(|x| (x * 127.0).round()).collect()
 }
 
 /// A model of `x` that makes `y`, both FLOAT.
@@ -503,14 +509,72 @@ fn without_a_verdict_a_tolerance_judges_alone() {
         let judged = compare(status, &["--rtol", tolerance, "--no-verdict"]);
         assert_eq!((&judged["verdict"], &judged["culprits"]), (&json!(null), &json!([])));
         assert_eq!((&judged["errors_inside"], &judged["band_seeds"]), (&json!([]), &json!([])));
+        let next = judged["next"].as_str().unwrap_or_default();
+        assert_eq!(next.contains("without --no-verdict"), status == 1, "{next}");
     }
     let why = refused(&["compare", &a, &b, "--no-verdict"]);
-    assert!(
-        why.contains("--no-verdict leaves a tolerance to judge by, and there is none"),
-        "{why}"
-    );
+    assert!(why.contains("--no-verdict leaves a tolerance to judge by"), "{why}");
     for option in [&["--samples", "1"][..], &["--suggest-tolerance"], &["--weights-only"]] {
         let why = refused(&[&["compare", &a, &b, "--rtol", "1", "--no-verdict"], option].concat());
         assert!(why.contains("--no-verdict") && why.contains(option[0]), "{why}");
     }
+}
+
+#[test]
+fn what_is_infinite_hides_no_fault_and_is_none() {
+    let folder = Folder::new();
+    // A factor that is missing, beside a mask of one element.
+    let masked = |mask: f32| {
+        let mut added = values(256, 3);
+        added[7] = mask;
+        vec![
+            held("w", Float, &[32, 32], &values(1024, 1)),
+            held("c", Float, &[8, 32], &added),
+            one("by", Float, 1.1),
+        ]
+    };
+    let quantized = |mask| {
+        let w = held("w8", Int8, &[32, 32], &codes(&values(1024, 1)));
+        [masked(mask), vec![w, one("s", Float, 1.0 / 127.0)]].concat()
+    };
+    for mask in [-1.0, f32::NEG_INFINITY, -1e9] {
+        let a = vec![
+            node("MatMul", &["x", "w"], &["m"], vec![]).named("mm"),
+            node("Mul", &["m", "by"], &["scaled"], vec![]).named("mul"),
+            add("add", &["scaled", "c"], "y"),
+        ];
+        let b = vec![
+            node("DynamicQuantizeLinear", &["x"], &["x8", "sx", "zx"], vec![]).named("quantize"),
+            node("MatMulInteger", &["x8", "w8", "zx"], &["i"], vec![]).named("integer"),
+            cast("i", Float, "f").named("cast"),
+            node("Mul", &["sx", "s"], &["both"], vec![]).named("scales"),
+            node("Mul", &["f", "both"], &["d"], vec![]).named("dequantize"),
+            add("add_again", &["d", "c"], "y"),
+        ];
+        let (a, b) =
+            (of(&[8, 32], a, &[8, 32], masked(mask)), of(&[8, 32], b, &[8, 32], quantized(mask)));
+        assert_eq!(verdict(&a, &b), "broken", "{mask}");
+    }
+    // An infinity times a code that became 0.
+    let w = [0.001, 1.0, 0.5, -1.0];
+    let a = of(
+        &[1, 2],
+        vec![node("MatMul", &["x", "w"], &["y"], vec![]).named("mm")],
+        &[1, 2],
+        vec![held("w", Float, &[2, 2], &w)],
+    );
+    let codes = held("w8", Int8, &[2, 2], &codes(&w));
+    let b = vec![
+        node("DequantizeLinear", &["w8", "s"], &["w"], vec![]).named("dequantize"),
+        node("MatMul", &["x", "w"], &["y"], vec![]).named("mm"),
+    ];
+    let b = of(&[1, 2], b, &[1, 2], vec![codes, one("s", Float, 1.0 / 127.0)]);
+    let (a, b) = (folder.message("a.onnx", &a), folder.message("b.onnx", &b));
+    let x = folder.tensor(
+        "x.pb",
+        Float,
+        tensor1(&[f32::INFINITY, 1.0]).into_shape(&[1, 2]).expect("a row"),
+    );
+    let report = json(&stdout(&onnx_cast(["compare", &a, &b, "--json", "-i", &format!("x={x}")])));
+    assert_eq!(report["comparisons"][0]["verdict"], "imprecise", "{report}");
 }

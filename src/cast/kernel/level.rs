@@ -224,7 +224,7 @@ mod tests {
     /// Sets all bits of a register, and tells some of its upper half after a call.
     #[target_feature(enable = "avx2")]
     #[expect(unsafe_code, reason = "instructions alone see the upper half of a register")]
-    fn upper_half_after(call: extern "C" fn()) -> u64 {
+    fn upper_half_after(call: extern "sysv64" fn()) -> u64 {
         let upper: u64;
         // SAFETY: the instructions are of AVX2, the stack may be used, and what a call changes is declared.
         unsafe {
@@ -235,7 +235,7 @@ mod tests {
                 "vmovq rax, xmm9",
                 call = in(reg) call,
                 out("rax") upper,
-                clobber_abi("C"),
+                clobber_abi("sysv64"),
             );
         }
         upper
@@ -247,8 +247,8 @@ mod tests {
         reason = "calling a function compiled for instructions that detection has found"
     )]
     fn upper_halves_of_registers_are_cleared() {
-        extern "C" fn nothing() {}
-        extern "C" fn clear() {
+        extern "sysv64" fn nothing() {}
+        extern "sysv64" fn clear() {
             Level::clear_upper_halves();
         }
         if Level::best().avx2().is_some() {

@@ -298,6 +298,10 @@ pub(crate) fn next_step(pair: &Compared) -> Option<NextStep> {
             bare(format!("Calibrate `{node}` on real data, so that its scale covers the values."))
         }
         (None, 0) => bare(match pair.outputs.iter().find(|output| !output.passed) {
+            // Nobody has asked whether it is.
+            Some(_) if pair.judgement.verdict.is_none() => format!(
+                "Compare without --no-verdict: the verdict tells whether `{node}` is wrong, or rounding adds up."
+            ),
             Some(_) if pair.is_judged_by_tolerance => format!(
                 "The error is rounding that adds up: keep the nodes before `{}` in the reference's type.",
                 single_line(&tensor.name)

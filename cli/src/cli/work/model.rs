@@ -345,7 +345,8 @@ impl Ready {
             }
         };
         let inputs = tensors.into_iter().map(IntoTValue::into_tvalue).collect();
-        let values = without_panic(|| plan.plan.run(inputs));
+        let values = plan.plan.run(inputs);
+        let values = without_panic(|| values);
         let values = values.map_err(|error| in_file(error, file.as_deref()))?;
         let output = |((value, ty), name): ((TValue, &ElementType), &String)| {
             let tensor = with_type(value.into_tensor(), *ty)

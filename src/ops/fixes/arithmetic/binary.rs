@@ -254,7 +254,8 @@ fn by_a_number(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> 
     let (Some([a, b]), [base, exponent]) = (types(model, inputs)?, inputs) else { return Ok(None) };
     let Some(&Some(number)) = uniform(model, &[*exponent])?.first() else { return Ok(None) };
     let (shape, other) = (&model.outlet_fact(*base)?.shape, &model.outlet_fact(*exponent)?.shape);
-    if !a.is_float() || a != b || other.rank() > shape.rank() || other.volume() != 1.to_dim() {
+    let is_one = other.rank() <= shape.rank() && other.volume() == 1.to_dim();
+    if !a.is_float() || !b.is_float() || !is_one {
         return Ok(None);
     }
     let (kind, alpha) = match number {

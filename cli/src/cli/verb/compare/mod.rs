@@ -163,7 +163,8 @@ impl Verb for Compare {
             let (mut limits, limits_file) = ToleranceLimits::of(&file_of(converted), file)?;
             limits.judge_by(self.tolerance.of_every_output(), &self.per_output);
             let is_judged = limits.has_tolerance() || !self.no_verdict;
-            ensure!(is_judged, "--no-verdict leaves a tolerance to judge by, and there is none");
+            let shown = converted.display();
+            ensure!(is_judged, "--no-verdict leaves a tolerance to judge by: {shown} has none");
             Ok(CompareRequest {
                 reference: self.reference.clone(),
                 converted: converted.clone(),

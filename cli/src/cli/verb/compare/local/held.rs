@@ -74,7 +74,7 @@ impl Worst {
             .map(|((pair, bound), is_end)| if *is_end { 0.0 } else { excess(pair, bound) })
             .collect();
         let mut count = self.count;
-        for (place, excess) in excess.into_iter().enumerate().filter(|(_, excess)| *excess > 0.0) {
+        for (place, excess) in excess.into_iter().enumerate().filter(|(_, excess)| *excess != 0.0) {
             count += 1;
             if excess > self.excess
                 && let Some(worst) = held.at(place, 0.0, excess)
@@ -88,27 +88,26 @@ impl Worst {
     }
 }
 
-/// How many times its bound an element is off, if that is more than once, and 0 otherwise.
+/// How many times its bound an element is off, if that is more than once, and 0 otherwise; NaN where the bound explains
+/// whatever there may be.
 fn excess((got, want): (f64, f64), bound: f64) -> f64 {
     let error = (got - want).abs();
     let is_within = (error <= bound) | (got == want) | (got.is_nan() & want.is_nan());
-    let is_measured = (bound > 0.0) & !error.is_nan();
-    let excess = if is_measured { error / bound } else { f64::INFINITY };
+    let error = if error.is_nan() { f64::INFINITY } else { error };
+    let excess = if bound > 0.0 { error / bound } else { f64::INFINITY };
     if is_within { 0.0 } else { excess }
 }
 
 impl Whole {
-    /// Adds elements.
+    /// Adds elements that are numbers, and no end of a type.
     pub(super) fn add(&mut self, held: &HeldElements) {
         let finite = |x: f64, is_counted: bool| if is_counted { x } else { 0.0 };
-        let errors: Vec<f64> = held
-            .pairs()
-            .zip(held.is_end)
-            .map(|((got, want), is_end)| if *is_end { 0.0 } else { (got - want).abs() })
-            .collect();
-        let counts = errors.iter().zip(held.own).zip(held.doubts);
-        let counts: Vec<bool> = counts
-            .map(|((error, own), doubt)| error.is_finite() & own.is_finite() & doubt.is_finite())
+        let errors: Vec<f64> = held.pairs().map(|(got, want)| (got - want).abs()).collect();
+        let each = errors.iter().zip(held.own).zip(held.doubts).zip(held.is_end);
+        let counts: Vec<bool> = each
+            .map(|(((error, own), doubt), is_end)| {
+                error.is_finite() & own.is_finite() & doubt.is_finite() & !is_end
+            })
             .collect();
         let counted = |values: &[f64]| -> Vec<f64> {
             values.iter().zip(&counts).map(|(x, is_counted)| finite(*x, *is_counted)).collect()
@@ -212,10 +211,18 @@ mod tests {
         held(0..9, |held| at_once.add(held));
         [0..2, 2..5, 5..9].into_iter().for_each(|part| held(part, |held| in_parts.add(held)));
         for whole in [at_once, in_parts] {
-            assert_eq!((whole.error, whole.own), (0.25 + 1.0 + 4.0, 4.0 * 0.0625));
-            assert_eq!((whole.doubt, whole.fourth), (4.0 / 64.0, 4.0 / 4096.0));
+            assert_eq!((whole.error, whole.own), (0.25 + 1.0 + 4.0, 3.0 * 0.0625));
+            assert_eq!((whole.doubt, whole.fourth), (3.0 / 64.0, 3.0 / 4096.0));
             assert_eq!((whole.largest.place, whole.largest.bound), (6, 0.5));
         }
+    }
+
+    #[test]
+    fn a_bound_without_end_explains_what_is_no_number() {
+        let mut worst = Worst::default();
+        let (got, want, own, doubts, is_end) = (&[NAN], &[1.0], &[1.0], &[INFINITY], &[false]);
+        worst.hold(&HeldElements { first: 0, got, want, own, doubts, is_end });
+        assert_eq!((worst.excess, worst.count), (0.0, 1));
     }
 
     #[test]

@@ -160,6 +160,9 @@ impl Walk<'_> {
             } else {
                 vec![0.0; twins.len()].into()
             };
+            if doubts.len() != twins.len() {
+                doubts.to_mut().resize(twins.len(), 0.0);
+            }
             if let Some(own) = of_reference {
                 let both = doubts.to_mut().iter_mut().zip(own.iter().skip(start));
                 both.for_each(|(doubt, own)| *doubt = doubt.max(*own));
