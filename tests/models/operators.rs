@@ -141,6 +141,7 @@ const INSTEAD: &[(&str, &[&str])] = &[
     ("MaxPool", &["OptMaxPool"]),
     ("LogSoftmax", &["Ln", "Softmax"]),
     ("LogSumExp", &["Exp", "Ln", "Reduce<Sum>"]),
+    ("Power", &["PowConst"]),
     ("Reduce<Mean>", &["Div", "Reduce<Sum>"]),
     ("Reduce<SumOfSquares>", &["Reduce<Sum>", "Square"]),
     ("Swish", &["Silu"]),
