@@ -23,8 +23,6 @@ const OFF_ONE: f32 = 1e-2;
 /// How far below the largest one log p ends.
 const DEPTH: f32 = 16.0;
 const STEPS: f32 = 65_535.0;
-/// So far below the largest one what an element adds to the sum of DOUBLE vanishes, and what all elements of a row add.
-const VANISHING: f32 = -80.0;
 /// Of fewer values a standard error is none.
 const FEW: usize = 10;
 
@@ -205,10 +203,7 @@ impl Distribution {
         if !largest.is_finite() || logits.iter().any(|logit| logit.is_nan()) {
             return None;
         }
-        let below = logits.iter().map(|logit| logit - largest);
-        // What is added to 1 and vanishes need not be computed, slowly, as a subnormal number.
-        let counted = below.filter(|below| *below > VANISHING);
-        let sum: f64 = counted.map(|below| f64::from(below.exp())).sum();
+        let sum: f64 = logits.iter().map(|logit| f64::from((logit - largest).exp())).sum();
         let log_sum_off = sum.ln() as f32;
         Some(Distribution { largest, smallest, log_sum: largest + log_sum_off, log_sum_off })
     }

@@ -57,10 +57,12 @@ impl HeldElements<'_> {
         self.own.iter().zip(self.doubts).map(|(own, doubt)| own + 2.0 * doubt)
     }
 
-    /// An element that is so far off.
-    fn at(&self, place: usize, error: f64, excess: f64) -> Option<Worst> {
+    /// An element that is so many times its bound off.
+    fn at(&self, place: usize, excess: f64) -> Option<Worst> {
         let (got, want) = (*self.got.get(place)?, *self.want.get(place)?);
         let bound = self.own.get(place)? + 2.0 * self.doubts.get(place)?;
+        let error = (got - want).abs();
+        let error = if error.is_nan() { f64::INFINITY } else { error };
         let place = self.first + place;
         Some(Worst { place, got, want, error, bound, excess, count: 0 })
     }
@@ -77,11 +79,9 @@ impl Worst {
         for (place, excess) in excess.into_iter().enumerate().filter(|(_, excess)| *excess != 0.0) {
             count += 1;
             if excess > self.excess
-                && let Some(worst) = held.at(place, 0.0, excess)
+                && let Some(worst) = held.at(place, excess)
             {
-                let error = (worst.got - worst.want).abs();
-                let error = if error.is_nan() { f64::INFINITY } else { error };
-                *self = Worst { error, ..worst };
+                *self = worst;
             }
         }
         self.count = count;
@@ -101,7 +101,6 @@ fn excess((got, want): (f64, f64), bound: f64) -> f64 {
 impl Whole {
     /// Adds elements that are numbers, and no end of a type.
     pub(super) fn add(&mut self, held: &HeldElements) {
-        let finite = |x: f64, is_counted: bool| if is_counted { x } else { 0.0 };
         let errors: Vec<f64> = held.pairs().map(|(got, want)| (got - want).abs()).collect();
         let each = errors.iter().zip(held.own).zip(held.doubts).zip(held.is_end);
         let counts: Vec<bool> = each
@@ -110,12 +109,13 @@ impl Whole {
             })
             .collect();
         let counted = |values: &[f64]| -> Vec<f64> {
-            values.iter().zip(&counts).map(|(x, is_counted)| finite(*x, *is_counted)).collect()
+            let both = values.iter().zip(&counts);
+            both.map(|(x, is_counted)| if *is_counted { *x } else { 0.0 }).collect()
         };
         let (errors, doubts) = (counted(&errors), counted(held.doubts));
         for (place, error) in errors.iter().enumerate() {
             if *error > self.largest.error
-                && let Some(worst) = held.at(place, *error, 0.0)
+                && let Some(worst) = held.at(place, 0.0)
             {
                 self.largest = worst;
             }
@@ -123,7 +123,7 @@ impl Whole {
         let squares: Vec<f64> = doubts.iter().map(|doubt| doubt * doubt).collect();
         self.error += power(&errors);
         self.own += power(&counted(held.own));
-        self.doubt += sum(&squares);
+        self.doubt += power(&doubts);
         self.fourth += power(&squares);
     }
 
@@ -138,17 +138,6 @@ impl Whole {
 
 /// How many sums there are side by side.
 const SIDE_BY_SIDE: usize = 8;
-
-pub(super) fn sum(values: &[f64]) -> f64 {
-    let (chunks, rest) = values.as_chunks::<SIDE_BY_SIDE>();
-    let mut sums = [0.0; SIDE_BY_SIDE];
-    for chunk in chunks {
-        for (sum, x) in sums.iter_mut().zip(chunk) {
-            *sum += x;
-        }
-    }
-    sums.iter().sum::<f64>() + rest.iter().sum::<f64>()
-}
 
 /// The sum of squares.
 pub(super) fn power(values: &[f64]) -> f64 {
@@ -229,7 +218,6 @@ mod tests {
     fn sums_take_each_element_once() {
         let values: Vec<f64> = (0..2 * SIDE_BY_SIDE + 3).map(|place| place as f64).collect();
         for count in 0..values.len() {
-            assert_eq!(sum(&values[..count]), values[..count].iter().sum::<f64>());
             let squares = values[..count].iter().map(|x| x * x);
             assert_eq!(power(&values[..count]), squares.sum::<f64>());
         }
