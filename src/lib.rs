@@ -32,8 +32,7 @@
 //!   its element types, transforms, a runtime, and our operators in tract's own file format.
 //! - [`audit`] counts what a model's casts do to the numbers: a probe stands behind each cast, quantiser and
 //!   rounding of half precision, and wraps its builder.
-//! - `conversion` ([`mod@convert`]) writes a model in another type for any runtime; `mending` ([`mod@mend`]) mends a file for
-//!   one.
+//! - [`mod@convert`] writes a model in another type for any runtime; [`mod@mend`] mends a file for one.
 //! - `ops` are operators in tract: the op [`OnnxCast`] with its inference rules and what decluttering makes of it, the
 //!   quantisers, and tract's own operators corrected.
 //! - `typed` tells both each value's type in a file.
@@ -70,10 +69,10 @@
 
 pub mod audit;
 mod cast;
-mod conversion;
+pub mod convert;
 mod error;
 pub mod interpreter;
-mod mending;
+pub mod mend;
 mod onnx;
 mod ops;
 mod panels;
@@ -106,18 +105,6 @@ pub mod survey {
     pub use crate::passes::casts::node::{CastKind, CastNode, Fate};
     pub use crate::passes::diagnostics::{Problem, Survey};
     pub use crate::passes::half_in_float::WidenedNode;
-}
-
-/// Files whose declared types or casts contradict the graph, made right for any runtime.
-pub mod mend {
-    pub use crate::mending::change::{Change, ChangeKind};
-    pub use crate::mending::{Mended, mend};
-}
-
-/// Models written in another floating-point type, for any runtime.
-pub mod convert {
-    pub use crate::conversion::{Converted, Counts, KeptNode, Options, Weights};
-    pub use crate::conversion::{convert, convert_file};
 }
 
 /// Quantising whole tensors, with or without a model.

@@ -15,8 +15,8 @@ const LAYERS: &[(&str, &str, &str)] = &[
         "",
         "interpreter
         plug
-        audit conversion
-        mending ops
+        audit convert
+        mend ops
         typed
         panels passes
         onnx

@@ -5,7 +5,7 @@ use tract_onnx::pb::{OperatorSetIdProto, StringStringEntryProto};
 
 use super::*;
 use crate::cast::element_type::ElementType::{BFloat16, Float, Float16, Int8, Int64};
-use crate::conversion::{Options, Weights, convert, convert_file};
+use crate::convert::{Options, Weights, convert, convert_file};
 use crate::passes::testing::read;
 
 /// The file that a model becomes whose computations become FLOAT16.

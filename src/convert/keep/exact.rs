@@ -3,7 +3,7 @@
 
 use onnx_cast_graph::{Graph, Node, NodeView, Table, ValueId};
 
-use crate::conversion::context::Context;
+use crate::convert::context::Context;
 use crate::onnx::node::attribute;
 use crate::onnx::operators::behaviour::{Behaviour, ElementUse, InputPlaces};
 

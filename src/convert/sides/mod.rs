@@ -86,8 +86,8 @@ pub(super) fn is_copied(graph: &Graph, context: &Context, value: ValueId) -> boo
 #[cfg(test)]
 mod tests {
     use crate::cast::element_type::ElementType::Float16;
-    use crate::conversion::Options;
-    use crate::conversion::tests::check;
+    use crate::convert::Options;
+    use crate::convert::tests::check;
 
     /// What moves elements on two ways behind one cast: each way alone would have it stand later.
     #[test]

@@ -14,7 +14,7 @@ const SEPARATOR: &str = "\n";
 /// The messages of onnx.proto in which there may be such fields. The numbers are those of
 /// onnx.proto.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::conversion) enum MessageKind {
+pub(in crate::convert) enum MessageKind {
     Model,
     Graph,
     Node,
@@ -70,14 +70,14 @@ impl MessageKind {
 
 /// The fields of a message, and of those in it, that tract's do not have.
 #[derive(Debug, Default)]
-pub(in crate::conversion) struct Unknown {
+pub(in crate::convert) struct Unknown {
     fields: Vec<u8>,
     children: HashMap<(u32, String), Unknown>,
 }
 
 /// The first outputs of nodes that have another name now: by that, what it was.
 #[derive(Debug, Default)]
-pub(in crate::conversion) struct Renamed(pub(in crate::conversion) HashMap<String, String>);
+pub(in crate::convert) struct Renamed(pub(in crate::convert) HashMap<String, String>);
 
 impl Renamed {
     /// What a message was known by.
@@ -100,7 +100,7 @@ fn is_zero(field: &Field) -> bool {
 impl Unknown {
     /// Takes them out of a message, nested no deeper than decoding allows.
     /// Fails when the bytes are no message.
-    pub(in crate::conversion) fn of(kind: MessageKind, message: &[u8]) -> Result<Unknown> {
+    pub(in crate::convert) fn of(kind: MessageKind, message: &[u8]) -> Result<Unknown> {
         let mut unknown = Unknown::default();
         let mut ordinals: HashMap<u32, usize> = HashMap::new();
         for field in fields(message)? {
@@ -122,7 +122,7 @@ impl Unknown {
 
     /// Has the sequences of these names be declared with elements of a type.
     /// Fails when the bytes are no message.
-    pub(in crate::conversion) fn retype_sequences(
+    pub(in crate::convert) fn retype_sequences(
         &mut self,
         kind: MessageKind,
         names: &HashSet<String>,
@@ -142,22 +142,22 @@ impl Unknown {
     }
 
     /// Whether there are none.
-    pub(in crate::conversion) fn is_empty(&self) -> bool {
+    pub(in crate::convert) fn is_empty(&self) -> bool {
         self.fields.is_empty() && self.children.is_empty()
     }
 
     /// Those of this message itself.
-    pub(in crate::conversion) fn fields(&self) -> &[u8] {
+    pub(in crate::convert) fn fields(&self) -> &[u8] {
         &self.fields
     }
 
     /// Those of the message in a field that is not repeated.
-    pub(in crate::conversion) fn only(&self, field: u32) -> Option<&Unknown> {
+    pub(in crate::convert) fn only(&self, field: u32) -> Option<&Unknown> {
         self.children.get(&(field, "0".into()))
     }
 
     /// Puts them back into a message in a field of one of this kind. Fails when the bytes are no message.
-    pub(in crate::conversion) fn restore_child(
+    pub(in crate::convert) fn restore_child(
         &self,
         kind: MessageKind,
         field: u32,
@@ -173,7 +173,7 @@ impl Unknown {
 
     /// Puts them back into a function, given its name with the overload that is joined to it.
     /// Fails when the bytes are no message.
-    pub(in crate::conversion) fn restore_function(
+    pub(in crate::convert) fn restore_function(
         &self,
         name: &str,
         message: Vec<u8>,
@@ -257,6 +257,6 @@ fn key(kind: MessageKind, message: &[u8], ordinal: &mut usize) -> Result<String>
 }
 
 /// The name of a function without the overload that this crate has joined to it.
-pub(in crate::conversion) fn unjoined(name: &str) -> &str {
+pub(in crate::convert) fn unjoined(name: &str) -> &str {
     name.split_once(':').map_or(name, |(name, _)| name)
 }

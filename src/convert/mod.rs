@@ -1,5 +1,5 @@
-//! A model in another floating-point type: strongly typed, as ONNX's schemas have it, with casts
-//! only where types meet.
+//! Models written in another floating-point type, for any runtime: strongly typed, as ONNX's schemas have it, with casts only
+//! where types meet.
 //!
 //! [`convert`] is a list of passes over the model's graph. Analyses come first: the types of all
 //! values ([`types`]), the nodes that stay ([`keep`]), the places that have one type whatever it is
@@ -43,8 +43,7 @@ use write::{MessageKind, Unknown};
 
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error, Result};
-use crate::mending::change::Change;
-use crate::mending::mend_graph;
+use crate::mend::{Change, mend_graph};
 use crate::onnx::limits::Limits;
 use crate::onnx::operators::schema;
 use crate::onnx::{function_fields, light, sparse, wire};

@@ -4,7 +4,7 @@
 
 use onnx_cast_graph::{Graph, NodeId, NodeView, Table, ValueId};
 
-use crate::conversion::context::Context;
+use crate::convert::context::Context;
 use crate::onnx::cast_spec::Operator;
 use crate::onnx::operators::behaviour::{Behaviour, ElementUse};
 

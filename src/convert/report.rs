@@ -54,8 +54,8 @@ mod tests {
     use prost::Message;
 
     use crate::cast::element_type::ElementType::{Double, Float16};
-    use crate::conversion::Options;
-    use crate::conversion::tests::written;
+    use crate::convert::Options;
+    use crate::convert::tests::written;
     use crate::passes::testing::read;
 
     #[test]

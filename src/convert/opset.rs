@@ -280,8 +280,8 @@ mod tests {
     use tract_onnx::pb::ModelProto;
 
     use crate::cast::element_type::ElementType::Float16;
-    use crate::conversion::tests::{told, written};
-    use crate::conversion::{Options, convert};
+    use crate::convert::tests::{told, written};
+    use crate::convert::{Options, convert};
     use crate::passes::testing::{lines, read};
 
     fn at(opset: i64, text: &str) -> Vec<u8> {

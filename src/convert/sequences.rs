@@ -116,8 +116,8 @@ mod tests {
     use prost::Message;
 
     use crate::cast::element_type::ElementType::{BFloat16, Float16};
-    use crate::conversion::Options;
-    use crate::conversion::tests::{check, to, told, written};
+    use crate::convert::Options;
+    use crate::convert::tests::{check, to, told, written};
     use crate::passes::testing::{lines, read, with_function};
 
     const MODEL: &str = "

@@ -1,4 +1,4 @@
-//! Mending a model: declared types and casts that contradict the graph, and casts that change no value.
+//! Files whose declared types or casts contradict the graph, made right for any runtime, and casts that change no value.
 //!
 //! A pass over the graph: before, `h = Cast<to=FLOAT>(x)`, declared FLOAT16 and added to a FLOAT16; after,
 //! `h = Cast<to=FLOAT16>(x)`. Of a file that is mended everything else stays as it is, byte for byte: what the pass has
@@ -11,7 +11,7 @@
 
 #![forbid(unsafe_code)]
 
-pub(crate) mod change;
+mod change;
 mod edits;
 mod patch;
 mod redundant;
@@ -29,7 +29,7 @@ use crate::onnx::{consistency, function_fields};
 use crate::passes::{error_of, import};
 use crate::typed::functions::Functions;
 use crate::typed::inference::infer;
-use change::Change;
+pub use change::{Change, ChangeKind};
 use walk::MendingWalk;
 
 /// How often a model is walked through at most: what one walk mends may show the next what else is wrong.

@@ -6,8 +6,8 @@
 
 use onnx_cast_graph::{Graph, Node, NodeId, NodeView, Use, ValueId};
 
-use crate::conversion::classes::Point;
-use crate::conversion::context::Context;
+use crate::convert::classes::Point;
+use crate::convert::context::Context;
 
 const BEHIND: &str = "it normalises what stays";
 const BEFORE: &str = "the scale of what normalises it stays";
@@ -111,8 +111,8 @@ fn taker(graph: &Graph, node: &Node, op: &str) -> Option<NodeId> {
 #[cfg(test)]
 mod tests {
     use crate::cast::element_type::ElementType::Float16;
-    use crate::conversion::Options;
-    use crate::conversion::tests::check;
+    use crate::convert::Options;
+    use crate::convert::tests::check;
 
     const NORM: &str = "
         in x FLOAT
@@ -176,7 +176,7 @@ mod tests {
     fn check_kept(names: &[&str]) -> Vec<(String, String)> {
         use prost::Message;
         let file = crate::passes::testing::read(NORM).encode_to_vec();
-        let converted = crate::conversion::convert(&file, None, &keeping(names)).expect("a model");
+        let converted = crate::convert::convert(&file, None, &keeping(names)).expect("a model");
         converted.kept.into_iter().map(|kept| (kept.node, kept.why)).collect()
     }
 }

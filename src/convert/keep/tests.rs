@@ -4,7 +4,7 @@ use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, GraphProto};
 
 use crate::cast::element_type::ElementType::{Float, Float16};
-use crate::conversion::tests::{check, to, told, written};
+use crate::convert::tests::{check, to, told, written};
 use crate::passes::testing::{lines, read, with_function};
 
 fn reasons(model: &str) -> Vec<String> {

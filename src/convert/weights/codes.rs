@@ -13,24 +13,24 @@ const SHARES: [f32; 10] = [1.0, 0.97, 0.94, 0.9, 0.86, 0.82, 0.77, 0.72, 0.66, 0
 
 /// How a weight is stored.
 #[derive(Debug, Clone)]
-pub(in crate::conversion) struct WeightCodes {
+pub(in crate::convert) struct WeightCodes {
     /// What it is stored as.
-    pub(in crate::conversion) ty: ElementType,
+    pub(in crate::convert) ty: ElementType,
     /// What it was before.
-    pub(in crate::conversion) from: ElementType,
+    pub(in crate::convert) from: ElementType,
     /// The weight's shape.
-    pub(in crate::conversion) dims: Vec<usize>,
+    pub(in crate::convert) dims: Vec<usize>,
     /// The axis that has a scale for each place, or for each block.
-    pub(in crate::conversion) axis: usize,
+    pub(in crate::convert) axis: usize,
     /// How many places along the axis share a scale.
-    pub(in crate::conversion) block: Option<usize>,
+    pub(in crate::convert) block: Option<usize>,
     /// In row-major order; none before [`WeightCodes::fit`].
-    pub(in crate::conversion) scales: Vec<f32>,
+    pub(in crate::convert) scales: Vec<f32>,
 }
 
 impl WeightCodes {
     /// The shape of the scales.
-    pub(in crate::conversion) fn scale_dims(&self) -> Vec<usize> {
+    pub(in crate::convert) fn scale_dims(&self) -> Vec<usize> {
         let length = self.dims.get(self.axis).copied().unwrap_or(1);
         match self.block {
             None => vec![length],
@@ -66,7 +66,7 @@ impl WeightCodes {
 
     /// Finds the scales, each a number of `scale_type`. Returns the squared error of all elements
     /// together, relative to their squares. Fails when there are no such types.
-    pub(in crate::conversion) fn fit(
+    pub(in crate::convert) fn fit(
         &mut self,
         values: &[f32],
         scale_type: ElementType,
@@ -90,11 +90,7 @@ impl WeightCodes {
     }
 
     /// The codes of the elements from one on, as carriers. Fails when there is no such conversion.
-    pub(in crate::conversion) fn encode(
-        &self,
-        first: usize,
-        values: &[f32],
-    ) -> TractResult<Tensor> {
+    pub(in crate::convert) fn encode(&self, first: usize, values: &[f32]) -> TractResult<Tensor> {
         let scale = |place| self.scales.get(self.scale_of(first + place)).copied().unwrap_or(1.0);
         let scaled: Vec<f32> =
             values.iter().enumerate().map(|(place, value)| value / scale(place)).collect();

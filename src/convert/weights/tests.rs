@@ -4,8 +4,8 @@ use tract_onnx::pb::tensor_proto::DataLocation;
 use tract_onnx::pb::{GraphProto, ModelProto};
 
 use crate::cast::element_type::ElementType::{self, Float, Float16, Int4, Int8};
-use crate::conversion::tests::{bytes, told, written};
-use crate::conversion::{Options, Weights, convert};
+use crate::convert::tests::{bytes, told, written};
+use crate::convert::{Options, Weights, convert};
 use crate::passes::testing::{lines, read};
 use crate::tensor::proto;
 
