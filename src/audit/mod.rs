@@ -153,11 +153,11 @@ impl Audit {
         &self.casts
     }
 
-    /// Adds what another audit has counted of a cast that is at another place there.
-    pub(crate) fn take(&self, place: usize, other: &Audit, there: usize) {
+    /// Adds what another audit has counted of a cast that is at another place there, in other runs or in the same one.
+    pub(crate) fn take(&self, place: usize, other: &Audit, there: usize, is_same_run: bool) {
         other.records.wait();
         if let Some(counted) = other.records.with(there, |record| record.clone()) {
-            self.records.with(place, |record| record.merge(&counted));
+            self.records.with(place, |record| record.merge(&counted, is_same_run));
         }
     }
 

@@ -34,8 +34,15 @@ impl Counted {
         self.audit.is_same(audit)
     }
 
-    /// Adds what was counted of a node that was built under a name, which need not be its own.
-    pub(super) fn add(&self, graph: &Graph, node: &Node, built_as: &str, counted: &Audit) {
+    /// Adds what was counted of a node that was built under a name, which need not be its own, by another run or by
+    /// another part of the same one.
+    pub(super) fn add(
+        &self,
+        graph: &Graph,
+        node: &Node,
+        (built_as, counted): (&str, &Audit),
+        is_same_run: bool,
+    ) {
         let made = node.outputs().iter().flatten().map(|made| &*graph.value(*made).name);
         let made: Vec<&str> = made.collect();
         let mut taken: HashSet<usize> = HashSet::new();
@@ -52,7 +59,7 @@ impl Counted {
             };
             if let Some(whole) = free.clone().find(is_own).or_else(|| free.next()) {
                 taken.insert(*whole);
-                self.audit.take(*whole, counted, place);
+                self.audit.take(*whole, counted, place, is_same_run);
             }
         }
         counted.begin_anew();

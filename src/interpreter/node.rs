@@ -137,13 +137,14 @@ impl Builder {
         TypedTensor::new(ty, tensor)
     }
 
-    /// Runs a node on the tensors by place that it is given.
+    /// Runs a node on the tensors by place that it is given, which may be what is left of a run (`is_same_run`).
     /// Fails when it cannot be built for tensors of these types and shapes, or run on these values.
     pub(super) fn run(
         &self,
         graph: &Graph,
         id: NodeId,
         inputs: &[Option<TypedTensor>],
+        is_same_run: bool,
     ) -> TractResult<Vec<TypedTensor>> {
         let deciding: Vec<bool> =
             (0..inputs.len()).map(|place| decides(graph, id, inputs, place)).collect();
@@ -155,7 +156,7 @@ impl Builder {
             let built = built?;
             let made = built.run(inputs)?;
             if let (Some(counted), Some(audit)) = (self.counted(), &built.audit) {
-                counted.add(graph, graph.node(id), &built.name, audit);
+                counted.add(graph, graph.node(id), (&built.name, audit), is_same_run);
             }
             outputs(graph, id, &built, made)
         };

@@ -223,9 +223,14 @@ impl<'a> ModelRun<'a> {
         }
         let outputs = match blocks::columns(node, &tensors) {
             Some(columns) => {
-                blocks::in_blocks(&tensors, columns, |part| builder.run(graph, id, part))?
+                let mut is_same_run = false;
+                blocks::in_blocks(&tensors, columns, |part| {
+                    let made = builder.run(graph, id, part, is_same_run);
+                    is_same_run = true;
+                    made
+                })?
             }
-            None => builder.run(graph, id, &tensors)?,
+            None => builder.run(graph, id, &tensors, false)?,
         };
         Ok(outputs.into_iter().map(RuntimeValue::Tensor).collect())
     }

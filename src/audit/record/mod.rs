@@ -36,12 +36,12 @@ pub(super) struct CastRecord {
 }
 
 impl CastRecord {
-    /// Adds what was counted elsewhere of the same cast.
-    pub(super) fn merge(&mut self, other: &CastRecord) {
+    /// Adds what was counted elsewhere of the same cast, in other runs or in the same one.
+    pub(super) fn merge(&mut self, other: &CastRecord, is_same_run: bool) {
         if !self.is_closed && other.runs > 0 {
             self.types = other.types;
             self.stats.merge(&other.stats);
-            self.runs += other.runs;
+            self.runs += if is_same_run { 0 } else { other.runs };
         }
     }
 }
