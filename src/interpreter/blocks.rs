@@ -14,7 +14,7 @@ use crate::tensor::proto::late;
 
 /// The bytes of a block, its elements widened to FLOAT. A matrix that has no more is packed whole.
 const BLOCK: usize = 4 << 20;
-/// The bytes of a block of a matrix that is in its file, of whose rows each block reads parts.
+/// The bytes of a block of a matrix that is in its file as it is, of whose rows each block reads parts.
 const BLOCK_OF_FILE: usize = 32 << 20;
 /// The columns of a block are a multiple of this, which the rows of tract's kernels divide.
 const TILE: usize = 192;
@@ -25,7 +25,8 @@ pub(super) fn columns(node: &impl NodeView, inputs: &[Option<TypedTensor>]) -> O
     let is_product = node.is("MatMul") && rows.tensor.rank() > 0;
     let &[depth, columns] = matrix.tensor.shape() else { return None };
     let column = depth.checked_mul(size_of::<f32>())?;
-    let block = if late::is_late(&matrix.tensor) { BLOCK_OF_FILE } else { BLOCK };
+    let reads_parts = late::is_late(&matrix.tensor) && late::untransposed(&matrix.tensor).is_none();
+    let block = if reads_parts { BLOCK_OF_FILE } else { BLOCK };
     let most = (block / column.max(1) / TILE).max(1) * TILE;
     (is_product && columns > most).then_some(most)
 }
