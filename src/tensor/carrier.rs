@@ -45,16 +45,20 @@ impl ElementType {
     }
 }
 
+/// What codes are in memory, of a type whose carrier is a byte.
+pub(super) fn of_bytes(ty: ElementType) -> [u8; 256] {
+    array::from_fn(|code| {
+        let mut carrier = [0];
+        scalar::write_carrier(ty, code as u64, &mut carrier);
+        carrier[0]
+    })
+}
+
 /// Writes codes as a type's carriers, which `bytes` has room for, hold them.
 pub(super) fn write(ty: ElementType, codes: impl Iterator<Item = u64>, bytes: &mut [u8]) {
     let width = ty.carrier_bytes().unwrap_or(1);
     if width == 1 {
-        let carrier = |code: usize| {
-            let mut carrier = [0];
-            scalar::write_carrier(ty, code as u64, &mut carrier);
-            carrier[0]
-        };
-        let table: [u8; 256] = array::from_fn(carrier);
+        let table = of_bytes(ty);
         for (place, code) in bytes.iter_mut().zip(codes) {
             *place = table[usize::from(code as u8)];
         }

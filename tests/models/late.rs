@@ -8,7 +8,7 @@ use test_tools::tempfile;
 use tract_onnx::data_resolver::{FopenDataResolver, ModelDataResolver};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
-use tract_onnx_cast::{CastOnnx, ElementType, OnnxTensor, Result};
+use tract_onnx_cast::{CastOnnx, ElementType, HalfArithmetic, OnnxTensor, Result, tensor_proto};
 
 use crate::common::proto::{Sketch, bytes, external, ints, tensor};
 
@@ -96,6 +96,24 @@ fn a_tied_vocabulary_is_read_once_and_a_few_rows() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_product_in_blocks_has_run_once() -> Result<()> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = saved(tied(Float16), folder.path())?;
+    let onnx = tract_onnx_cast::onnx().with_half_arithmetic(HalfArithmetic::Widened);
+    let audit = onnx.clone().with_probes(true).load(&path)?.audit();
+    let model = Interpreter::open(onnx, &path)?;
+    model.watch(&audit);
+    for runs in 1..3 {
+        model.run(vec![OnnxTensor::new(Int64, ids())?])?;
+        let rows = audit.rows();
+        let product = rows.iter().find(|row| row.cast.output == "y").expect("a rounding");
+        let elements = 4 * SIZES[0] as u64;
+        assert_eq!((product.runs, product.stats.elements()), (runs, runs * elements));
+    }
+    Ok(())
+}
+
 /// A matrix that is no transpose is read in blocks of columns, each row in as many parts.
 #[test]
 fn a_product_by_a_matrix_in_a_file_is_that_of_a_plan() -> Result<()> {
@@ -160,6 +178,53 @@ fn whatever_asks_for_all_of_it_gets_it() -> Result<()> {
     assert_eq!(changed.as_bytes()[..2], [0, 0]);
     assert_ne!(weight.as_bytes()[..2], [0, 0]);
     assert_eq!(changed.as_bytes()[2..], weight.as_bytes()[2..]);
+    Ok(())
+}
+
+/// Has every third number of FLOAT be 0, given how many bytes stand before.
+fn thinned(before: usize, bytes: &mut [u8]) {
+    let first = before / size_of::<f32>();
+    for (place, word) in (first..).zip(bytes.as_chunks_mut::<4>().0) {
+        if place % 3 == 0 {
+            *word = [0; 4];
+        }
+    }
+}
+
+#[test]
+fn what_is_altered_is_so_wherever_it_is_read() -> Result<()> {
+    /// Alters what it is shown.
+    struct Alters;
+    impl Observer for Alters {
+        fn node(&mut self, _: &NodeRun, _: &mut [Option<ObservedTensor>]) -> Result<()> {
+            Ok(())
+        }
+
+        fn constant(&mut self, constant: &mut ObservedTensor) -> Result<()> {
+            let altered = tensor_proto::altered(&constant.tensor, thinned).expect("in its file");
+            assert!(altered.as_plain_ram().is_none());
+            assert!(tensor_proto::altered(&altered, thinned).is_none());
+            constant.tensor = altered.into();
+            Ok(())
+        }
+    }
+    let mut sketch = tied(Float);
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = Interpreter::open(tract_onnx_cast::onnx(), &saved(tied(Float), folder.path())?)?;
+    let made = model.run_observed(vec![OnnxTensor::new(Int64, ids())?], &mut Alters)?;
+    thinned(0, &mut sketch.0.initializer[0].raw_data);
+    let weight = tensor_proto::read(&sketch.0.initializer[0], None)?.1;
+    let planned = sketch.run(vec![ids()]).expect("a plan");
+    assert!(made.iter().map(OnnxTensor::tensor).eq(&planned));
+    let mut held = external(tied(Float).0.initializer.remove(0), "w.bin", Some(0));
+    held.name = "w".into();
+    let late = tensor_proto::read_late(&held, Some(folder.path()))?.1;
+    let altered = tensor_proto::altered(&late, thinned).expect("in its file");
+    // Rows, columns of which each row is a piece, and then all.
+    for (axis, start, end) in [(0, 7, 9), (1, 1, 1023), (1, 5, 6), (0, 0, SIZES[0])] {
+        let [part, wanted] = [&altered, &weight].map(|whole| whole.slice(axis, start, end));
+        assert!(part.expect("a part") == wanted.expect("a part"), "{axis} {start}");
+    }
     Ok(())
 }
 

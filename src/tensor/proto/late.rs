@@ -25,7 +25,11 @@ const LEAST_PIECE: usize = 1 << 12;
 /// How external data is read.
 pub(crate) type Resolver = Arc<dyn ModelDataResolver + Send + Sync>;
 
+/// What changes bytes of a matrix behind their reading, given how many bytes of the matrix stand before them.
+type Alteration = Arc<dyn Fn(usize, &mut [u8]) + Send + Sync>;
+
 /// Where the elements of a tensor are, one behind the other.
+#[derive(Clone)]
 pub(super) struct ExternalPlace {
     pub(super) resolver: Resolver,
     pub(super) path: PathBuf,
@@ -33,6 +37,7 @@ pub(super) struct ExternalPlace {
     pub(super) offset: usize,
     pub(super) datum_type: DatumType,
     pub(super) shape: [usize; 2],
+    pub(super) altered: Option<Alteration>,
 }
 
 /// The memory of a matrix that is in a file until all of it is asked for.
@@ -64,6 +69,19 @@ pub(crate) fn turned(tensor: &Tensor) -> Option<Tensor> {
 /// [`Transpose`](crate::interpreter) of it is; `None` of any other tensor.
 pub fn untransposed(tensor: &Tensor) -> Option<Tensor> {
     still_late(tensor).filter(|late| late.is_turned).and_then(|_| turned(tensor))
+}
+
+/// A matrix that is in its file, of which `alter` changes what is read; `None` of any other tensor, and of a transpose. It is
+/// given some bytes, which are whole elements one behind the other, and how many bytes of the matrix stand before them, and is to
+/// make the same of each element whenever that is read.
+pub fn altered(
+    tensor: &Tensor,
+    alter: impl Fn(usize, &mut [u8]) + Send + Sync + 'static,
+) -> Option<Tensor> {
+    let late = still_late(tensor).filter(|late| !late.is_turned && late.place.altered.is_none())?;
+    let place =
+        ExternalPlace { altered: Some(Arc::new(alter)), ..ExternalPlace::clone(&late.place) };
+    Some(matrix(place))
 }
 
 /// Some rows of a matrix that is in its file, in the order in which they are asked for; `None` of any other tensor, and where
@@ -104,8 +122,11 @@ impl ExternalPlace {
     ) -> TractResult<Tensor> {
         in_pieces(self.datum_type, &shape, piece, |bytes, place, length| {
             bytes.clear();
-            let at = self.offset.saturating_add(at(place));
-            self.resolver.read_bytes_from_path(bytes, &self.path, at, Some(length))
+            let before = at(place);
+            let at = self.offset.saturating_add(before);
+            self.resolver.read_bytes_from_path(bytes, &self.path, at, Some(length))?;
+            self.altered.iter().for_each(|alter| alter(before, bytes));
+            Ok(())
         })
     }
 }

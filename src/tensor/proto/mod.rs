@@ -28,8 +28,8 @@ use crate::tensor::output;
 pub(crate) use external::is_external;
 use external::{External, FileReader, inside};
 use field::TensorField;
-pub use late::untransposed;
 use late::{ExternalPlace, PIECE, Resolver};
+pub use late::{altered, untransposed};
 use packed::{pack, packed_length, unpack};
 
 /// Reads a tensor, from whichever field holds its data.
@@ -84,8 +84,8 @@ pub(crate) fn late_with(
             let (path, offset) = reader.external_data(folder)?;
             reader.read_piece(&**resolver, &path, offset, (&mut vec![], whole - 1, 1))?;
             let (datum_type, shape) = (reader.ty.datum_type(), [rows, columns]);
-            let place =
-                ExternalPlace { resolver: resolver.clone(), path, offset, datum_type, shape };
+            let (resolver, altered) = (resolver.clone(), None);
+            let place = ExternalPlace { resolver, path, offset, datum_type, shape, altered };
             return Ok((reader.ty, late::matrix(place)));
         }
     }
@@ -270,7 +270,11 @@ impl<'a> TensorReader<'a> {
     fn raw(&self, bytes: &[u8]) -> TractResult<Tensor> {
         self.check_length("bytes of data", bytes.len(), self.packed_bytes()?)?;
         match self.ty.bits() {
-            bits @ ..8 => self.codes(unpack(bytes, bits, self.count)),
+            bits @ ..8 => {
+                let mut output = Tensor::zero_dt(self.ty.datum_type(), &self.shape)?;
+                unpack(bytes, bits, &carrier::of_bytes(self.ty), output.as_bytes_mut());
+                Ok(output)
+            }
             8 if self.ty == ElementType::Bool => {
                 self.codes(bytes.iter().map(|byte| u64::from(*byte != 0)))
             }

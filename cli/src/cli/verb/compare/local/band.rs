@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use rand::rngs::StdRng;
+use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use tract_onnx::prelude::TractResult;
+use tract_onnx::prelude::{Tensor, TractResult};
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer, SharedTensor};
-use tract_onnx_cast::{ElementType, Family, OnnxTensor, Result};
+use tract_onnx_cast::{ElementType, Family, OnnxTensor, Result, tensor_proto};
 
 use super::doubt::MOVED;
 use super::numbers::{each_pair, is_computed_in, largest, numbers, rounding, tensor};
@@ -25,13 +25,19 @@ use crate::cli::work::engine::ProgressObserver;
 /// A conversion whose results are moved at random, and how far its values go from `exact`.
 struct Perturbed<'a> {
     exact: &'a Trace,
-    rng: StdRng,
+    rng: ChaCha12Rng,
     /// The power of what values are off, by their names.
     noise: HashMap<String, f64>,
 }
 
 /// A constant of fewer elements may be a size or an epsilon.
 const WEIGHT: usize = 64;
+
+/// How many bits are drawn at once, each of which moves an element of floating point.
+const GROUP: usize = u64::BITS as usize;
+
+/// How many words of a generator these are.
+const WORDS: u128 = (GROUP / u32::BITS as usize) as u128;
 
 /// The bits of each byte, the lowest first.
 const BITS: [[u8; 8]; 256] = {
@@ -45,8 +51,8 @@ const BITS: [[u8; 8]; 256] = {
 };
 
 /// The bits that a generator draws next, the lowest first.
-fn bits(rng: &mut StdRng) -> [u8; u64::BITS as usize] {
-    let mut bits = [0; u64::BITS as usize];
+fn bits(rng: &mut ChaCha12Rng) -> [u8; GROUP] {
+    let mut bits = [0; GROUP];
     let drawn = rng.random::<u64>().to_le_bytes();
     for (bits, byte) in bits.as_chunks_mut().0.iter_mut().zip(drawn) {
         *bits = BITS[usize::from(byte)];
@@ -55,22 +61,41 @@ fn bits(rng: &mut StdRng) -> [u8; u64::BITS as usize] {
 }
 
 /// Moves words of floating point, which are most of a model, by a unit in the last place; subnormal
-/// ones stay. `$normal` is the smallest normal one, `$infinity` infinity.
+/// ones stay. `$normal` is the smallest normal one, `$infinity` infinity. They begin behind `$moved`
+/// others of a group.
 macro_rules! move_words {
-    ($rng:expr, $bytes:expr, $word:ty, $normal:expr, $infinity:expr) => {
-        for block in $bytes.chunks_mut(size_of::<$word>() * u64::BITS as usize) {
-            let words = block.as_chunks_mut::<{ size_of::<$word>() }>().0;
+    ($rng:expr, ($bytes:expr, $moved:expr), $word:ty, ($normal:expr, $infinity:expr)) => {
+        let words = $bytes.as_chunks_mut::<{ size_of::<$word>() }>().0;
+        let first = words.len().min(usize::next_multiple_of($moved, GROUP) - $moved);
+        let (first, others) = words.split_at_mut(first);
+        let groups = (!first.is_empty()).then_some((first, $moved)).into_iter();
+        for (words, moved) in groups.chain(others.chunks_mut(GROUP).map(|words| (words, 0))) {
+            let bits = bits($rng);
             // Up or down without a branch, which no CPU could foresee.
-            for (bytes, up) in words.iter_mut().zip(bits($rng)) {
+            for (bytes, up) in words.iter_mut().zip(bits.get(moved..).unwrap_or_default()) {
                 let word = <$word>::from_ne_bytes(*bytes);
                 let magnitude = word & (<$word>::MAX >> 1);
-                let moved = (magnitude + 2 * <$word>::from(up)).wrapping_sub(1).min($infinity - 1);
+                let moved = (magnitude + 2 * <$word>::from(*up)).wrapping_sub(1).min($infinity - 1);
                 let is_moved = ($normal..$infinity).contains(&magnitude);
                 let moved = if is_moved { word - magnitude | moved } else { word };
                 *bytes = moved.to_ne_bytes();
             }
         }
     };
+}
+
+/// The smallest normal number of a type of half precision, and infinity, in bits.
+fn ends_of_half(ty: ElementType) -> Option<(u16, u16)> {
+    match ty {
+        ElementType::Float16 => Some((0x0400, 0x7c00)),
+        ElementType::BFloat16 => Some((0x0080, 0x7f80)),
+        _ => None,
+    }
+}
+
+/// Moves elements of half precision, which begin behind so many others of a group.
+fn move_halves(rng: &mut ChaCha12Rng, (bytes, moved): (&mut [u8], usize), ends: (u16, u16)) {
+    move_words!(rng, (bytes, moved), u16, (ends.0, ends.1));
 }
 
 impl Perturbed<'_> {
@@ -80,16 +105,21 @@ impl Perturbed<'_> {
         if is_code && ty.bits() > 8 || matches!(ty.family(), Family::Text) {
             return;
         }
+        if let Some(ends) = ends_of_half(ty) {
+            match self.moved_as_read(&held.tensor, ends) {
+                Some(moved) => held.tensor = Arc::new(moved),
+                None => {
+                    let bytes = Arc::make_mut(&mut held.tensor).as_bytes_mut();
+                    move_halves(&mut self.rng, (bytes, 0), ends);
+                }
+            }
+            return;
+        }
         let bytes = Arc::make_mut(&mut held.tensor).as_bytes_mut();
         match ty {
-            ElementType::Float16 => {
-                return move_words!(&mut self.rng, bytes, u16, 0x0400u16, 0x7c00);
-            }
-            ElementType::BFloat16 => {
-                return move_words!(&mut self.rng, bytes, u16, 0x0080u16, 0x7f80);
-            }
             ElementType::Float => {
-                return move_words!(&mut self.rng, bytes, u32, 0x0080_0000u32, 0x7f80_0000);
+                move_words!(&mut self.rng, (bytes, 0), u32, (0x0080_0000, 0x7f80_0000));
+                return;
             }
             ElementType::Int8 => return self.perturb_codes(bytes, true, (0, 255)),
             ElementType::Uint8 => return self.perturb_codes(bytes, false, (0, 255)),
@@ -110,11 +140,26 @@ impl Perturbed<'_> {
         }
     }
 
+    /// A large matrix of half precision that stays in its file: what is read of it is moved, each element the
+    /// same way whenever that is. `None` of any other tensor.
+    fn moved_as_read(&mut self, tensor: &Tensor, ends: (u16, u16)) -> Option<Tensor> {
+        if tensor.as_plain_ram().is_some() {
+            return None;
+        }
+        let seed = self.rng.random();
+        tensor_proto::altered(tensor, move |before, bytes| {
+            let before = before / size_of::<u16>();
+            let mut rng = ChaCha12Rng::seed_from_u64(seed);
+            rng.set_word_pos(WORDS * (before / GROUP) as u128);
+            move_halves(&mut rng, (bytes, before % GROUP), ends);
+        })
+    }
+
     /// Moves codes of a byte each by one, or leaves them.
     fn perturb_codes(&mut self, bytes: &mut [u8], is_signed: bool, (low, high): (u8, u8)) {
         // Codes with a sign are in the order of bytes from the least one on.
         let least = if is_signed { 1 << 7 } else { 0 };
-        for block in bytes.chunks_mut(u64::BITS as usize / 2) {
+        for block in bytes.chunks_mut(GROUP / 2) {
             let bits = bits(&mut self.rng);
             for (byte, [one, other]) in block.iter_mut().zip(bits.as_chunks().0) {
                 let (down, up) = ((1 ^ one) & (1 ^ other), one & other);
@@ -222,7 +267,7 @@ impl Samples<'_> {
     /// How far a sample puts the values; `None` if it cannot run: a size that is computed of perturbed
     /// values may not fit.
     fn noise(&self, seed: u64) -> Option<HashMap<String, f64>> {
-        let rng = StdRng::seed_from_u64(seed);
+        let rng = ChaCha12Rng::seed_from_u64(seed);
         let mut perturbed = Perturbed { exact: self.exact, rng, noise: HashMap::new() };
         let what = format!("rounding at random, {seed} of {}", self.count);
         let mut told = ProgressObserver::of(&mut perturbed, &what, self.exact.nodes.len());
@@ -279,12 +324,14 @@ pub(super) fn errors(site: &Site, accumulated: Option<f64>, band: Option<f64>) -
 
 #[cfg(test)]
 mod tests {
-    use tract_onnx::prelude::Tensor;
+    use anyhow::Context;
+    use tract_onnx::pb::tensor_proto::DataLocation;
+    use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 
     use super::*;
 
     fn perturbed<T>(run: impl FnOnce(&mut Perturbed) -> T) -> T {
-        let (exact, rng) = (Trace::default(), StdRng::seed_from_u64(1));
+        let (exact, rng) = (Trace::default(), ChaCha12Rng::seed_from_u64(1));
         run(&mut Perturbed { exact: &exact, rng, noise: HashMap::new() })
     }
 
@@ -305,6 +352,51 @@ mod tests {
             }
             assert!(moves.iter().all(|count| *count > 800), "{low} to {high}: {moves:?}");
         }
+    }
+
+    #[test]
+    fn what_is_read_of_halves_is_moved_as_in_the_whole() -> TractResult<()> {
+        const SIZES: [usize; 2] = [1025, 2051];
+        let folder = tempfile::tempdir()?;
+        let bytes: Vec<u8> =
+            (0..SIZES[0] * SIZES[1]).flat_map(|i| (i as u16).to_le_bytes()).collect();
+        std::fs::write(folder.path().join("w"), &bytes)?;
+        let entry = StringStringEntryProto { key: "location".into(), value: "w".into() };
+        let held = TensorProto {
+            dims: SIZES.map(|size| size as i64).into(),
+            data_type: ElementType::Float16 as i32,
+            data_location: Some(DataLocation::External as i32),
+            external_data: vec![entry],
+            ..TensorProto::default()
+        };
+        let (ty, late) = tensor_proto::read_late(&held, Some(folder.path()))?;
+        let ends = ends_of_half(ty).context("of half precision")?;
+        let moved = perturbed(|with| with.moved_as_read(&late, ends)).context("in its file")?;
+        let parts = [(0, 0, 7), (0, 63, 64), (1, 2, 2050), (1, 5, 9)];
+        let read = parts.map(|(axis, start, end)| moved.slice(axis, start, end));
+        let moved = moved.try_as_plain_ram()?.as_bytes();
+        let words = |bytes: &[u8]| {
+            let words = bytes.as_chunks().0.iter();
+            words.map(|word| u16::from_ne_bytes(*word)).collect::<Vec<u16>>()
+        };
+        let (mut ups, mut normal) = (0, 0);
+        for (was, is) in words(&bytes).into_iter().zip(words(moved)) {
+            if (ends.0..ends.1).contains(&(was & 0x7fff)) {
+                assert!(was.abs_diff(is) == 1 || was & 0x7fff == ends.1 - 1 && was == is);
+                (ups, normal) = (ups + usize::from(is > was), normal + 1);
+            } else {
+                assert_eq!(was, is);
+            }
+        }
+        assert!((ups * 2).abs_diff(normal) < normal / 100, "{ups} of {normal}");
+        let whole = Tensor::from_shape(&SIZES, &words(moved))?;
+        for ((axis, start, end), read) in parts.into_iter().zip(read) {
+            assert!(
+                read?.as_bytes() == whole.slice(axis, start, end)?.as_bytes(),
+                "{axis}, {start}"
+            );
+        }
+        Ok(())
     }
 
     #[test]

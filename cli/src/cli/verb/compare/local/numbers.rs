@@ -28,10 +28,19 @@ pub(super) fn numbers((ty, tensor): &SharedTensor) -> Option<Vec<f64>> {
     if ty.family() == Family::Text {
         return None;
     }
-    if *ty == ElementType::Float {
-        return Some(floats(tensor)?.iter().map(|x| f64::from(*x)).collect());
+    // A conversion of 8 bits begins with a table, which is more than a block is worth.
+    match ty.family() {
+        Family::Float(_) if *ty == ElementType::Float => of_plain::<f32>(tensor),
+        Family::Signed if ty.bits() <= 8 => of_plain::<i8>(tensor),
+        Family::Unsigned if ty.bits() <= 8 => of_plain::<u8>(tensor),
+        _ => elements(*ty, tensor).ok(),
     }
-    elements(*ty, tensor).ok()
+}
+
+/// The elements of a tensor of one of Rust's types, which holds those of its element type.
+fn of_plain<T: Datum + Copy + Into<f64>>(tensor: &Tensor) -> Option<Vec<f64>> {
+    let held = tensor.try_as_plain_ram().ok()?.as_slice::<T>().ok()?;
+    Some(held.iter().map(|x| (*x).into()).collect())
 }
 
 /// The elements of a tensor of FLOAT.
