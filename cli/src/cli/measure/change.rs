@@ -46,6 +46,8 @@ pub(crate) struct WeightChange {
     /// Whether a value of a size that counts was spoiled.
     is_damage: bool,
     is_float: bool,
+    /// Whether the converted side is what a Cast makes of the reference, which spoils nothing.
+    is_cast: bool,
 }
 
 impl WeightChange {
@@ -68,6 +70,7 @@ impl WeightChange {
             return Ok(change);
         }
         if change.is_plain_cast(reference, converted)? {
+            change.is_cast = true;
             return Ok(change);
         }
         if let Some(grid) = Grid::of([reference, converted], stored)? {
@@ -155,6 +158,11 @@ impl WeightChange {
     /// Whether every value is the same.
     pub(crate) fn is_exact(&self) -> bool {
         self.outcomes.keys().all(|outcome| *outcome == Code::Exact)
+    }
+
+    /// Whether the converted side is what a Cast makes of the reference, value by value, and none is spoiled.
+    pub(crate) fn is_cast(&self) -> bool {
+        self.is_cast
     }
 
     /// Whether values were spoiled that a weight of that type could have kept.

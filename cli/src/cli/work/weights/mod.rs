@@ -40,6 +40,8 @@ pub(crate) struct Weights {
     used: HashSet<String>,
     /// What the reference's constants of the main graph are called in the converted model.
     pub(crate) names: HashMap<String, String>,
+    /// Those of them that the converted model has as a Cast makes them, in their order of axes.
+    pub(crate) casts: HashSet<String>,
     /// How far it is, by the bytes of the reference's constants.
     progress: Option<Progress>,
 }
@@ -256,8 +258,10 @@ impl Weights {
         (of_a, of_b): (Option<&Path>, Option<&Path>),
     ) -> TractResult<bool> {
         let (x, mut y) = (a.values(of_a)?, b.values(of_b)?);
-        if a.path.is_empty() && b.path.is_empty() {
+        let is_named = a.path.is_empty() && b.path.is_empty();
+        if is_named {
             self.names.insert(a.name.clone(), b.name.clone());
+            self.casts.remove(&a.name);
         }
         if is_turned {
             y = transposed(y)?;
@@ -271,6 +275,9 @@ impl Weights {
         if as_stored.is_some() && change.is_odd() {
             // Where values differ is told by the places that they have behind the transpose.
             change = at(&name, WeightChange::between(&x, &y, stored))?;
+        }
+        if is_named && !is_turned && change.is_cast() {
+            self.casts.insert(a.name.clone());
         }
         self.progress.iter_mut().for_each(|progress| progress.add(a.bytes()));
         if !change.is_odd() {

@@ -64,6 +64,8 @@ pub(super) struct Subject<'a> {
     pub(super) sides: &'a Sides,
     /// What the reference's constants are called in the conversion.
     pub(super) weights: HashMap<String, String>,
+    /// Those of them that the conversion has as a Cast makes them, in their order of axes.
+    pub(super) casts: HashSet<String>,
     /// The reference's constants that are more than rounded in the conversion.
     pub(super) changed: HashSet<String>,
     /// How often the conversion runs with its roundings perturbed.
@@ -80,6 +82,7 @@ impl<'a> Subject<'a> {
         Subject {
             sides,
             weights: weights.map(|weights| weights.names.clone()).unwrap_or_default(),
+            casts: weights.map(|weights| weights.casts.clone()).unwrap_or_default(),
             changed: changed.map(|weight| weight.fact.name.clone()).collect(),
             samples: request.samples.unwrap_or(0),
         }

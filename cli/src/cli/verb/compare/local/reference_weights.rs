@@ -1,6 +1,6 @@
 //! The weights of the reference, each read from its file where it is needed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 
@@ -18,6 +18,8 @@ use crate::cli::work::weights::constants::{Holder, elements_of, initializer};
 pub(super) struct ReferenceWeights<'a> {
     holder: Option<Holder<'a>>,
     roundings: HashMap<String, String>,
+    /// Those of them that are casts, value by value.
+    casts: HashSet<String>,
 }
 
 impl<'a> ReferenceWeights<'a> {
@@ -29,7 +31,7 @@ impl<'a> ReferenceWeights<'a> {
         (a, b, model): (&Trace, &Trace, &Interpreter),
         links: &mut Links,
     ) -> ReferenceWeights<'a> {
-        let mut weights = ReferenceWeights { holder: Some(holder), roundings: HashMap::new() };
+        let mut weights = ReferenceWeights { holder: Some(holder), ..ReferenceWeights::default() };
         for (reference, converted) in &subject.weights {
             let held = a.form(reference).filter(|_| a.is_constant(reference));
             let Some((ty, _)) = held.filter(|(ty, _)| is_computed_in(wide(*ty))) else { continue };
@@ -39,6 +41,11 @@ impl<'a> ReferenceWeights<'a> {
             }
             if b.is_constant(converted) {
                 weights.roundings.insert(converted.clone(), reference.clone());
+                let (of_a, of_b) = (a.form(reference), b.form(converted));
+                let is_alike = of_a.zip(of_b).is_some_and(|((_, a), (_, b))| a == b);
+                if is_alike && subject.casts.contains(reference) {
+                    weights.casts.insert(converted.clone());
+                }
                 continue;
             }
             let is_made = b.maker(converted).is_some_and(|ran| ran.op == "DequantizeLinear");
@@ -58,6 +65,11 @@ impl<'a> ReferenceWeights<'a> {
             return Some(kept.clone());
         }
         initializer(self.holder.as_ref()?, name)
+    }
+
+    /// The weight of the reference of which a constant of the conversion is the cast, value by value.
+    pub(super) fn cast_of(&self, name: &str) -> Option<&str> {
+        self.roundings.get(name).filter(|_| self.casts.contains(name)).map(String::as_str)
     }
 
     /// Whether a weight of the reference is these values, bit for bit. It is read a part at a time.
@@ -86,10 +98,15 @@ impl<'a> ReferenceWeights<'a> {
         held: &SharedTensor,
     ) -> Option<SharedTensor> {
         let of_reference = self.roundings.get(name)?;
-        if self.is_held(of_reference, held) {
+        let (is_cast, form) = (self.casts.contains(name), reference.form(of_reference)?);
+        let is_same = if is_cast { form.0 == held.0 } else { self.is_held(of_reference, held) };
+        if is_same {
             return Some(held.clone());
         }
         let weight = self.read(reference, of_reference)?;
+        if is_cast && weight.1.shape() == held.1.shape() {
+            return cast(&weight, wide(weight.0));
+        }
         let (exact, _) = laid_out(&cast(&weight, wide(weight.0))?, held)?;
         rounded(&exact, held, weight.0)
     }

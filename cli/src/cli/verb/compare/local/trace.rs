@@ -37,6 +37,8 @@ pub(super) struct Ran {
     pub(super) name: String,
     pub(super) op: String,
     pub(super) domain: String,
+    /// The version of the default domain by which it is understood.
+    pub(super) opset: i64,
     /// Without those of a `Constant`.
     pub(super) attributes: Vec<AttributeProto>,
     /// By place; empty for what is not given.
@@ -261,6 +263,7 @@ impl Observer for Trace {
                 name: label(node.name, node.op_type).into(),
                 op: node.op_type.into(),
                 domain: node.domain.into(),
+                opset: node.opset,
                 attributes: if is_constant { vec![] } else { node.attributes.to_vec() },
                 inputs: node.inputs.iter().map(name).collect(),
                 outputs: made,

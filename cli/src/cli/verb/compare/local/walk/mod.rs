@@ -7,6 +7,7 @@
 //! rounding explains beyond the doubt that is left, nor what the reference rounds itself (`own`).
 
 mod bodies;
+mod common;
 pub(super) mod own;
 mod pair;
 mod values;
@@ -203,10 +204,14 @@ impl<'a> Walk<'a> {
     /// What a node makes of twins, and the twins in the types that it has taken: in DOUBLE where one is,
     /// as a conversion from DOUBLE may overflow; else in the conversion's own.
     fn made_of(
+        &self,
         node: &NodeRun,
         twins: Vec<Option<Twin>>,
         outputs: &[Option<ObservedTensor>],
     ) -> (Vec<Option<Twin>>, Vec<Option<SharedTensor>>, bool) {
+        if let Some(made) = self.made_by_reference(node, &twins, outputs) {
+            return (twins, made, false);
+        }
         if let Some(twins) = in_double(node, &twins) {
             let (made, is_rough) = Walk::made(node, &twins, outputs);
             if !is_rough {
@@ -285,7 +290,7 @@ impl Observer for Walk<'_> {
         let taken = node.inputs.iter().flatten().map(full_name);
         let taken = taken.chain(left.iter().filter_map(|(_, name)| name.clone())).collect();
         self.order.push((taken, outputs.iter().flatten().map(full_name).collect()));
-        let (twins, made, is_rough) = Walk::made_of(node, twins, outputs);
+        let (twins, made, is_rough) = self.made_of(node, twins, outputs);
         self.quantizers.see(node, &twins, &made, outputs);
         self.coarsest = coarser(self.coarsest, outputs);
         let given = undoubted(node, &twins, outputs);
