@@ -89,7 +89,7 @@ impl Level {
     }
 
     /// Does something with code compiled for this level, and returns its answer. Only what is inlined into `work` is
-    /// compiled so: closures and functions on the way are `#[inline(always)]`.
+    /// compiled so: functions on the way are `#[inline(always)]`. No two operations become one that rounds once.
     #[cfg_attr(
         target_arch = "x86_64",
         expect(
@@ -98,7 +98,7 @@ impl Level {
         )
     )]
     #[inline(always)]
-    pub(crate) fn run<R>(self, work: impl FnOnce() -> R) -> R {
+    pub fn run<R>(self, work: impl FnOnce() -> R) -> R {
         match self.0 {
             Instructions::Baseline => work(),
             // SAFETY: only `available` makes this level, after detecting every feature that the shim enables.

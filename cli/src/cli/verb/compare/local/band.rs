@@ -10,6 +10,7 @@ use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use tract_onnx::prelude::{Tensor, TractResult};
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer, SharedTensor};
+use tract_onnx_cast::kernel::Level;
 use tract_onnx_cast::{ElementType, Family, OnnxTensor, Result, tensor_proto};
 
 use super::doubt::MOVED;
@@ -95,7 +96,13 @@ fn ends_of_half(ty: ElementType) -> Option<(u16, u16)> {
 
 /// Moves elements of half precision, which begin behind so many others of a group.
 fn move_halves(rng: &mut ChaCha12Rng, (bytes, moved): (&mut [u8], usize), ends: (u16, u16)) {
-    move_words!(rng, (bytes, moved), u16, (ends.0, ends.1));
+    let (normal, infinity) = ends;
+    Level::best().run(
+        #[inline(always)]
+        || {
+            move_words!(rng, (bytes, moved), u16, (normal, infinity));
+        },
+    );
 }
 
 impl Perturbed<'_> {
@@ -118,8 +125,13 @@ impl Perturbed<'_> {
         let bytes = Arc::make_mut(&mut held.tensor).as_bytes_mut();
         match ty {
             ElementType::Float => {
-                move_words!(&mut self.rng, (bytes, 0), u32, (0x0080_0000, 0x7f80_0000));
-                return;
+                let rng = &mut self.rng;
+                return Level::best().run(
+                    #[inline(always)]
+                    || {
+                        move_words!(rng, (bytes, 0), u32, (0x0080_0000, 0x7f80_0000));
+                    },
+                );
             }
             ElementType::Int8 => return self.perturb_codes(bytes, true, (0, 255)),
             ElementType::Uint8 => return self.perturb_codes(bytes, false, (0, 255)),
@@ -159,14 +171,19 @@ impl Perturbed<'_> {
     fn perturb_codes(&mut self, bytes: &mut [u8], is_signed: bool, (low, high): (u8, u8)) {
         // Codes with a sign are in the order of bytes from the least one on.
         let least = if is_signed { 1 << 7 } else { 0 };
-        for block in bytes.chunks_mut(GROUP / 2) {
-            let bits = bits(&mut self.rng);
-            for (byte, [one, other]) in block.iter_mut().zip(bits.as_chunks().0) {
-                let (down, up) = ((1 ^ one) & (1 ^ other), one & other);
-                let moved = (*byte ^ least).saturating_sub(down).saturating_add(up);
-                *byte = moved.clamp(low, high) ^ least;
-            }
-        }
+        Level::best().run(
+            #[inline(always)]
+            || {
+                for block in bytes.chunks_mut(GROUP / 2) {
+                    let bits = bits(&mut self.rng);
+                    for (byte, [one, other]) in block.iter_mut().zip(bits.as_chunks().0) {
+                        let (down, up) = ((1 ^ one) & (1 ^ other), one & other);
+                        let moved = (*byte ^ least).saturating_sub(down).saturating_add(up);
+                        *byte = moved.clamp(low, high) ^ least;
+                    }
+                }
+            },
+        );
     }
 }
 

@@ -48,13 +48,29 @@ pub(super) struct Whole {
 const MANY: f64 = 4.0;
 const BEYOND_CHANCE: f64 = 3.0;
 
+/// So many elements are held at once: what is known of them stays in the nearest cache.
+pub(super) const AT_ONCE: usize = 512;
+
 impl HeldElements<'_> {
-    fn pairs(&self) -> impl Iterator<Item = (f64, f64)> {
-        self.got.iter().copied().zip(self.want.iter().copied())
+    /// Gives parts of [`AT_ONCE`] elements to a function.
+    #[inline(always)]
+    fn in_parts(&self, mut take: impl FnMut(&HeldElements)) {
+        for start in (0..self.got.len()).step_by(AT_ONCE) {
+            let of = |values: &'_ [f64]| start..values.len().min(start + AT_ONCE);
+            take(&HeldElements {
+                first: self.first + start,
+                got: &self.got[of(self.got)],
+                want: &self.want[of(self.want)],
+                own: &self.own[of(self.own)],
+                doubts: &self.doubts[of(self.doubts)],
+                is_end: &self.is_end[of(self.got)],
+            });
+        }
     }
 
-    fn bounds(&self) -> impl Iterator<Item = f64> {
-        self.own.iter().zip(self.doubts).map(|(own, doubt)| own + 2.0 * doubt)
+    #[inline(always)]
+    fn pairs(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.got.iter().copied().zip(self.want.iter().copied())
     }
 
     /// An element that is so many times its bound off.
@@ -70,16 +86,31 @@ impl HeldElements<'_> {
 
 impl Worst {
     /// Holds each element alone against its bound.
+    #[inline(always)]
     pub(super) fn hold(&mut self, held: &HeldElements) {
-        let each = held.pairs().zip(held.bounds()).zip(held.is_end);
-        let excess: Vec<f64> = each
-            .map(|((pair, bound), is_end)| if *is_end { 0.0 } else { excess(pair, bound) })
-            .collect();
+        held.in_parts(|part| self.hold_part(part));
+    }
+
+    #[inline(always)]
+    fn hold_part(&mut self, held: &HeldElements) {
+        let bounds = held.own.iter().zip(held.doubts).map(|(own, doubt)| own + 2.0 * doubt);
+        let each = held.pairs().zip(bounds).zip(held.is_end);
+        let mut all = [0.0; AT_ONCE];
+        for (excess, ((pair, bound), is_end)) in all.iter_mut().zip(each) {
+            *excess = if *is_end { 0.0 } else { excess_of(pair, bound) };
+        }
+        if all.iter().fold(false, |is_any, excess| is_any | (*excess != 0.0)) {
+            self.count_beyond(held, &all);
+        }
+    }
+
+    #[cold]
+    fn count_beyond(&mut self, held: &HeldElements, all: &[f64]) {
         let mut count = self.count;
-        for (place, excess) in excess.into_iter().enumerate().filter(|(_, excess)| *excess != 0.0) {
+        for (place, excess) in all.iter().enumerate().filter(|(_, excess)| **excess != 0.0) {
             count += 1;
-            if excess > self.excess
-                && let Some(worst) = held.at(place, excess)
+            if *excess > self.excess
+                && let Some(worst) = held.at(place, *excess)
             {
                 *self = worst;
             }
@@ -90,7 +121,8 @@ impl Worst {
 
 /// How many times its bound an element is off, if that is more than once, and 0 otherwise; NaN where the bound explains
 /// whatever there may be.
-fn excess((got, want): (f64, f64), bound: f64) -> f64 {
+#[inline(always)]
+fn excess_of((got, want): (f64, f64), bound: f64) -> f64 {
     let error = (got - want).abs();
     let is_within = (error <= bound) | (got == want) | (got.is_nan() & want.is_nan());
     let error = if error.is_nan() { f64::INFINITY } else { error };
@@ -100,19 +132,38 @@ fn excess((got, want): (f64, f64), bound: f64) -> f64 {
 
 impl Whole {
     /// Adds elements that are numbers, and no end of a type.
+    #[inline(always)]
     pub(super) fn add(&mut self, held: &HeldElements) {
-        let errors: Vec<f64> = held.pairs().map(|(got, want)| (got - want).abs()).collect();
-        let each = errors.iter().zip(held.own).zip(held.doubts).zip(held.is_end);
-        let counts: Vec<bool> = each
-            .map(|(((error, own), doubt), is_end)| {
-                error.is_finite() & own.is_finite() & doubt.is_finite() & !is_end
-            })
-            .collect();
-        let counted = |values: &[f64]| -> Vec<f64> {
-            let both = values.iter().zip(&counts);
-            both.map(|(x, is_counted)| if *is_counted { *x } else { 0.0 }).collect()
-        };
-        let (errors, doubts) = (counted(&errors), counted(held.doubts));
+        held.in_parts(|part| self.add_part(part));
+    }
+
+    #[inline(always)]
+    fn add_part(&mut self, held: &HeldElements) {
+        let mut counted = [[0.0; AT_ONCE]; 4];
+        let [errors, owns, doubts, squares] = &mut counted;
+        let each = held.pairs().zip(held.own.iter().zip(held.doubts)).zip(held.is_end);
+        let places = errors.iter_mut().zip(owns.iter_mut()).zip(doubts.iter_mut().zip(squares));
+        for (((error, own), (doubt, square)), (((got, want), (of_own, of_doubt)), is_end)) in
+            places.zip(each)
+        {
+            let off = (got - want).abs();
+            let is_counted = off.is_finite() & of_own.is_finite() & of_doubt.is_finite() & !is_end;
+            let of = |x: f64| if is_counted { x } else { 0.0 };
+            (*error, *own, *doubt) = (of(off), of(*of_own), of(*of_doubt));
+            *square = *doubt * *doubt;
+        }
+        let [errors, owns, doubts, squares] = &counted;
+        if greatest(errors) > self.largest.error {
+            self.find_largest(held, errors);
+        }
+        self.error += power(errors);
+        self.own += power(owns);
+        self.doubt += power(doubts);
+        self.fourth += power(squares);
+    }
+
+    #[cold]
+    fn find_largest(&mut self, held: &HeldElements, errors: &[f64]) {
         for (place, error) in errors.iter().enumerate() {
             if *error > self.largest.error
                 && let Some(worst) = held.at(place, 0.0)
@@ -120,11 +171,6 @@ impl Whole {
                 self.largest = worst;
             }
         }
-        let squares: Vec<f64> = doubts.iter().map(|doubt| doubt * doubt).collect();
-        self.error += power(&errors);
-        self.own += power(&counted(held.own));
-        self.doubt += power(&doubts);
-        self.fourth += power(&squares);
     }
 
     /// By how many times more than chance explains the elements are off together; `share` of the power of
@@ -139,16 +185,33 @@ impl Whole {
 /// How many sums there are side by side.
 const SIDE_BY_SIDE: usize = 8;
 
-/// The sum of squares.
-pub(super) fn power(values: &[f64]) -> f64 {
+/// What becomes of values by which several of them go on side by side, and none waits for another.
+#[inline(always)]
+fn folded(values: &[f64], fold: impl Fn(f64, f64) -> f64) -> [f64; SIDE_BY_SIDE] {
     let (chunks, rest) = values.as_chunks::<SIDE_BY_SIDE>();
     let mut sums = [0.0; SIDE_BY_SIDE];
     for chunk in chunks {
         for (sum, x) in sums.iter_mut().zip(chunk) {
-            *sum += x * x;
+            *sum = fold(*sum, *x);
         }
     }
-    sums.iter().sum::<f64>() + rest.iter().map(|x| x * x).sum::<f64>()
+    for (sum, x) in sums.iter_mut().zip(rest) {
+        *sum = fold(*sum, *x);
+    }
+    sums
+}
+
+/// The sum of squares.
+#[inline(always)]
+pub(super) fn power(values: &[f64]) -> f64 {
+    folded(values, |sum, x| sum + x * x).iter().sum()
+}
+
+/// The greatest of values that are not negative.
+#[inline(always)]
+pub(super) fn greatest(values: &[f64]) -> f64 {
+    let greater = |most: f64, x: f64| if x > most { x } else { most };
+    folded(values, greater).into_iter().fold(0.0, f64::max)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
+use tract_onnx_cast::kernel::Level;
 use tract_onnx_cast::{ElementType, Family};
 
 use super::doubt::Twin;
@@ -246,10 +247,18 @@ impl EndCodes {
             let want = numbers_in(want, places.clone())?;
             let got = numbers_in(got, places.clone())?;
             let lies_beyond = found.lies_beyond(places, (&got, &want))?;
-            let lost = want.iter().zip(&got).zip(lies_beyond);
-            let lost = lost.map(|((want, got), is_cut)| if is_cut { want - got } else { 0.0 });
-            cut_off += power(&lost.collect::<Vec<f64>>());
-            all += power(&want);
+            Level::best().run(
+                #[inline(always)]
+                || {
+                    let mut lost = vec![0.0; want.len()];
+                    let both = want.iter().zip(&got).zip(&lies_beyond);
+                    for (lost, ((want, got), is_cut)) in lost.iter_mut().zip(both) {
+                        *lost = if *is_cut { want - got } else { 0.0 };
+                    }
+                    cut_off += power(&lost);
+                    all += power(&want);
+                },
+            );
         }
         (cut_off <= CUT_OFF * CUT_OFF * all).then_some(found)
     }
@@ -261,10 +270,18 @@ impl EndCodes {
         (got, want): (&[f64], &[f64]),
     ) -> Option<Vec<bool>> {
         let codes = numbers_in(&self.codes, places)?;
-        let lies_beyond = |(code, (got, want)): (&f64, (&f64, &f64))| {
-            ((*code <= self.low) | (*code >= self.high)) & (want.abs() > got.abs())
-        };
-        Some(codes.iter().zip(got.iter().zip(want)).map(lies_beyond).collect())
+        let mut lies_beyond = vec![false; want.len()];
+        Level::best().run(
+            #[inline(always)]
+            || {
+                let each = codes.iter().zip(got.iter().zip(want));
+                for (beyond, (code, (got, want))) in lies_beyond.iter_mut().zip(each) {
+                    let is_end = (*code <= self.low) | (*code >= self.high);
+                    *beyond = is_end & (want.abs() > got.abs());
+                }
+            },
+        );
+        Some(lies_beyond)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::NodeRun;
 
-use super::held::{Whole, Worst, power};
+use super::held::{AT_ONCE, Whole, Worst, greatest, power};
 use super::links::Link;
 use super::numbers::{largest, rounding};
 use crate::cli::work::spelt::label;
@@ -75,23 +75,26 @@ impl Site {
     }
 
     /// Measures some of what the node has made in its own types.
+    #[inline(always)]
     pub(super) fn local(&mut self, made: &[f64], wanted: &[f64], ty: ElementType) {
         self.unit = rounding(ty);
-        let largest = largest(ty);
-        let pairs = || made.iter().copied().zip(wanted.iter().copied());
-        let is_off = |(got, want): (f64, f64)| want.is_finite() & !got.is_finite();
-        let is_beyond = |want: f64| want.is_finite() & (want.abs() > largest);
-        self.broken_off += pairs().map(|pair| u64::from(is_off(pair))).sum::<u64>();
-        let is_type = |pair: (f64, f64)| is_off(pair) & is_beyond(pair.1);
-        self.beyond_type += pairs().map(|pair| u64::from(is_type(pair))).sum::<u64>();
-        let counts =
-            |got: f64, want: f64| got.is_finite() & (want.abs() <= largest) & want.is_finite();
-        let error = |(got, want)| if counts(got, want) { (got - want).abs() } else { 0.0 };
-        let errors: Vec<f64> = pairs().map(error).collect();
-        let size = |(got, want)| if counts(got, want) { want } else { 0.0 };
-        self.noise += power(&errors);
-        self.power += power(&pairs().map(size).collect::<Vec<f64>>());
-        self.largest = errors.into_iter().fold(self.largest, f64::max);
+        let most = largest(ty);
+        for (made, wanted) in made.chunks(AT_ONCE).zip(wanted.chunks(AT_ONCE)) {
+            let (mut errors, mut sizes) = ([0.0; AT_ONCE], [0.0; AT_ONCE]);
+            let places = errors.iter_mut().zip(&mut sizes);
+            for ((error, size), (got, want)) in places.zip(made.iter().zip(wanted)) {
+                let is_off = want.is_finite() & !got.is_finite();
+                let is_beyond = want.is_finite() & (want.abs() > most);
+                self.broken_off += u64::from(is_off);
+                self.beyond_type += u64::from(is_off & is_beyond);
+                let counts = got.is_finite() & want.is_finite() & !is_beyond;
+                *error = if counts { (got - want).abs() } else { 0.0 };
+                *size = if counts { *want } else { 0.0 };
+            }
+            self.noise += power(&errors);
+            self.power += power(&sizes);
+            self.largest = self.largest.max(greatest(&errors));
+        }
     }
 }
 

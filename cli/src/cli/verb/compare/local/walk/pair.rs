@@ -1,7 +1,10 @@
 //! Holds a value of the conversion against the reference's that it belongs to, and puts that in its place.
 
-use tract_onnx_cast::Family;
+use std::sync::Arc;
+
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
+use tract_onnx_cast::kernel::Level;
+use tract_onnx_cast::{ElementType, Family};
 
 use super::super::doubt::{Carried, Doubt, Twin};
 use super::super::held::{HeldElements, Whole};
@@ -136,25 +139,23 @@ impl Walk<'_> {
         (twin, is_doubted): (&Twin, bool),
     ) -> Option<Site> {
         let PairedValue { name, link, made, want, of_reference } = pair;
+        let ty = made.0;
         let mut site = Site::new(name, link, node);
         // Beyond the range of the reference's type its own value is infinite.
         let held = cast(&twin.value, wide(want.0)).filter(|_| is_computed_in(want.0));
         let got = held.as_ref().unwrap_or(&twin.value);
         let (unit, least) = self.margin(node, want, twin, of_reference.is_some());
         // Nor does an operator that has no DOUBLE make what is beyond FLOAT.
-        let end = largest(twin.value.0);
+        let margin = Margin { unit, least, end: largest(twin.value.0) };
         let ends = EndCodes::of(node, want, &twin.value);
-        let own =
-            |(got, want): (&f64, &f64)| unit * want.abs().max(got.abs()).min(f64::MAX) + least;
-        let is_end = |(got, want): (&f64, &f64)| {
-            want.is_finite() & (want.abs() > end) | is_mask(*got, *want)
-        };
         let mut whole = Whole::default();
         for start in (0..want.1.len()).step_by(BLOCK) {
             let places = start..want.1.len().min(start + BLOCK);
             let wanted = numbers_in(want, places.clone())?;
-            site.local(&numbers_in(made, places.clone())?, &wanted, made.0);
             let twins = numbers_in(got, places.clone())?;
+            let is_made = made.0 == got.0 && Arc::ptr_eq(&made.1, &got.1);
+            let made = (!is_made).then(|| numbers_in(made, places.clone()));
+            let made = made.unwrap_or(Some(vec![]))?;
             let mut doubts = if is_doubted {
                 twin.doubts_in(places.clone(), &twins)
             } else {
@@ -167,24 +168,65 @@ impl Walk<'_> {
                 let both = doubts.to_mut().iter_mut().zip(own.iter().skip(start));
                 both.for_each(|(doubt, own)| *doubt = doubt.max(*own));
             }
-            let pairs = || twins.iter().zip(&wanted);
-            let own: Vec<f64> = pairs().map(own).collect();
-            let mut is_end: Vec<bool> = pairs().map(is_end).collect();
-            if let Some(ends) = &ends {
-                let beyond = ends.lies_beyond(places, (&twins, &wanted))?;
-                is_end.iter_mut().zip(beyond).for_each(|(end, beyond)| *end |= beyond);
-            }
-            let (got, want, own) = (&*twins, &*wanted, &*own);
-            let held =
-                HeldElements { first: start, got, want, own, doubts: &doubts, is_end: &is_end };
-            site.worst.hold(&held);
-            if is_doubted {
-                whole.add(&held);
-            }
+            let is_end = match &ends {
+                Some(ends) => ends.lies_beyond(places, (&twins, &wanted))?,
+                None => vec![false; twins.len()],
+            };
+            let (made, want, doubts) = (if is_made { &twins } else { &made }, &wanted, &*doubts);
+            let block = Block { start, made, want, got: &twins, doubts };
+            let whole = is_doubted.then_some(&mut whole);
+            Level::best().run(
+                #[inline(always)]
+                || block.hold(&margin, is_end, (&mut site, ty, whole)),
+            );
         }
         if is_doubted {
             site.hold_whole(&whole, twin.share);
         }
         Some(site)
+    }
+}
+
+/// By how much two sound ways to compute an element may be apart.
+struct Margin {
+    /// For each unit of its size.
+    unit: f64,
+    least: f64,
+    /// Where the twin's type ends.
+    end: f64,
+}
+
+/// Elements that follow one another, as numbers of one length.
+struct Block<'a> {
+    start: usize,
+    made: &'a [f64],
+    want: &'a [f64],
+    got: &'a [f64],
+    doubts: &'a [f64],
+}
+
+impl Block<'_> {
+    /// Holds the elements against the reference's; `is_end` are those at which their codes end.
+    #[inline(always)]
+    fn hold(
+        &self,
+        margin: &Margin,
+        mut is_end: Vec<bool>,
+        (site, ty, whole): (&mut Site, ElementType, Option<&mut Whole>),
+    ) {
+        site.local(self.made, self.want, ty);
+        let mut own = vec![0.0; self.want.len()];
+        let places = own.iter_mut().zip(&mut is_end);
+        for ((own, is_end), (got, want)) in places.zip(self.got.iter().zip(self.want)) {
+            let size = want.abs().max(got.abs()).min(f64::MAX);
+            *own = margin.unit * size + margin.least;
+            *is_end |= want.is_finite() & (want.abs() > margin.end) | is_mask(*got, *want);
+        }
+        let Block { start: first, want, got, doubts, .. } = *self;
+        let held = HeldElements { first, got, want, own: &own, doubts, is_end: &is_end };
+        site.worst.hold(&held);
+        if let Some(whole) = whole {
+            whole.add(&held);
+        }
     }
 }
