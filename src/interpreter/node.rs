@@ -16,10 +16,13 @@ use crate::audit::Audit;
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error};
 use crate::onnx::node::{is_default_domain, refusal};
+use crate::ops::cast::op::OnnxCast;
 use crate::ops::host::operands::BROADCASTING;
+use crate::ops::quantize::op::OnnxQuantizer;
 use crate::plug::guard::without_panic;
 use crate::plug::loader::CastOnnx;
 use crate::plug::model_types::output_element_types;
+use crate::tensor::memory::Memory;
 use crate::tensor::output::with_axis_moved;
 use crate::tensor::proto::{self, late};
 
@@ -36,6 +39,8 @@ pub(super) struct Builder {
     last: Mutex<HashMap<NodeId, Last>>,
     /// Where the casts of nodes are counted.
     counted: Mutex<Option<Arc<Counted>>>,
+    /// What is kept of large outputs: they are those of one node after the other.
+    memory: Memory,
 }
 
 /// What a node was built for.
@@ -102,7 +107,8 @@ impl Builder {
     pub(super) fn new(onnx: CastOnnx, graph: &Graph, folder: Option<&Path>) -> Builder {
         let (folder, model) = (folder.map(Path::to_path_buf), graph.model().clone());
         let (built, last, counted) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Builder { onnx, folder, model, built, last, counted }
+        let memory = Memory::default();
+        Builder { onnx, folder, model, built, last, counted, memory }
     }
 
     /// tract's model of inputs and nothing else.
@@ -274,10 +280,13 @@ impl Builder {
             TractResult::Ok((typed, audit))
         };
         let (typed, audit) = without_panic(load)?;
-        let optimized = || typed.clone().into_optimized()?.into_runnable();
-        let plan = match without_panic(optimized) {
+        let runnable = |mut model: TypedModel| {
+            share_memory(&mut model, &self.memory);
+            model.into_runnable()
+        };
+        let plan = match without_panic(|| runnable(typed.clone().into_optimized()?)) {
             Ok(plan) => plan,
-            Err(_) => without_panic(|| typed.into_runnable())?,
+            Err(_) => without_panic(|| runnable(typed))?,
         };
         let types = output_element_types(plan.model())?;
         let moves = moved_axis(plan.model());
@@ -333,6 +342,17 @@ impl BuiltNode {
             }
         }
         without_panic(|| self.plan.run(given))
+    }
+}
+
+/// Has the casts and quantisers of a model keep their large outputs where those of other nodes do.
+fn share_memory(model: &mut TypedModel, memory: &Memory) {
+    for node in &mut model.nodes {
+        if let Some(cast) = node.op_as_mut::<OnnxCast>() {
+            cast.share(memory);
+        } else if let Some(quantizer) = node.op_as_mut::<OnnxQuantizer>() {
+            quantizer.share(memory);
+        }
     }
 }
 

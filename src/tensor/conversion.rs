@@ -101,7 +101,12 @@ impl Conversion {
 
     /// The same conversion, which shares what is kept of large outputs with another.
     pub(crate) fn beside(self, other: &Conversion) -> Conversion {
-        Conversion { memory: other.memory.clone(), ..self }
+        self.sharing(&other.memory)
+    }
+
+    /// The same conversion, which keeps large outputs there.
+    pub(crate) fn sharing(self, memory: &Memory) -> Conversion {
+        Conversion { memory: memory.clone(), ..self }
     }
 
     /// What is kept of large outputs.

@@ -15,7 +15,7 @@ pub(crate) mod carrier;
 pub(crate) mod code_table;
 pub(crate) mod conversion;
 pub(crate) mod core_cast;
-mod memory;
+pub(crate) mod memory;
 pub(crate) mod numbers;
 pub(crate) mod output;
 mod parallel;

@@ -7,6 +7,7 @@ use crate::cast::element_type::{ElementType, Family};
 use crate::cast::rules::Rules;
 use crate::ops::host::label::Label;
 use crate::tensor::conversion::Conversion;
+use crate::tensor::memory::Memory;
 use crate::tensor::symbolic::numbers;
 
 /// An ONNX `Cast` in a typed model: elements of one carrier in, as many of another out.
@@ -44,6 +45,11 @@ impl OnnxCast {
             }
             None => self,
         }
+    }
+
+    /// Has it keep its large outputs where others keep theirs.
+    pub(crate) fn share(&mut self, memory: &Memory) {
+        self.conversion = self.conversion.clone().sharing(memory);
     }
 
     /// The same op of another conversion.

@@ -11,6 +11,7 @@ use crate::ops::cast::op::OnnxCast;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Row, Save, Saved};
 use crate::ops::quantize::small_weights::SmallWeights;
+use crate::tensor::memory::Memory;
 use crate::tensor::quantization::{Prepared, Quantization, check_shape_of_zero_points};
 
 /// An ONNX `QuantizeLinear` or `DequantizeLinear` in a typed model: x, scale and perhaps zero point in, y out.
@@ -62,6 +63,11 @@ impl OnnxQuantizer {
             }
             None => self,
         }
+    }
+
+    /// Has it keep its large outputs where others keep theirs.
+    pub(crate) fn share(&mut self, memory: &Memory) {
+        self.quantization = self.quantization.clone().sharing(memory);
     }
 
     /// Whether its constants may become weights in few bits.
