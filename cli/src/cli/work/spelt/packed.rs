@@ -1,9 +1,8 @@
 //! `MatMulNBits`: the weights of few bits, dequantised in blocks, and the product with them.
 
 use onnx_cast_graph::{int_attribute, ints_attribute};
-use tract_onnx::pb::tensor_proto::DataType;
 use tract_onnx::pb::{NodeProto, TensorProto};
-use tract_onnx_cast::tensor_proto;
+use tract_onnx_cast::{ElementType, tensor_proto};
 
 use super::{Parts, Writer};
 
@@ -69,9 +68,15 @@ impl Writer<'_> {
         let scales = turned(scales, rows, blocks)?;
         let scales = scales.iter().flat_map(|scale| scale.to_le_bytes()).collect();
         let codes = turned(&codes, rows, depth)?;
-        let codes = self.bytes(value, &format!("codes{bits}"), &[depth, rows], codes)?;
-        let scales = self.hold(value, "scales", DataType::Float, &[blocks, rows], scales)?;
-        let zeros = self.bytes(value, "zeros", &[blocks, rows], turned(&zeros, rows, blocks)?)?;
+        let zeros = turned(&zeros, rows, blocks)?;
+        // Blocks came with types of 4 bits, and before those of 2.
+        let (ty, codes, zeros) = match bits {
+            4 => (ElementType::Uint4, in_pairs(&codes), in_pairs(&zeros)),
+            _ => (ElementType::Uint8, codes, zeros),
+        };
+        let codes = self.hold(value, &format!("codes{bits}"), ty, &[depth, rows], codes)?;
+        let scales = self.hold(value, "scales", ElementType::Float, &[blocks, rows], scales)?;
+        let zeros = self.hold(value, "zeros", ty, &[blocks, rows], zeros)?;
         let size = int_attribute("block_size", i64::try_from(size).ok()?);
         let blocks = vec![int_attribute("axis", 0), size];
         let weight = parts.add("DequantizeLinear", vec![codes, scales, zeros], blocks, None);
@@ -83,8 +88,9 @@ impl Writer<'_> {
     fn in_rows(&mut self, packed: Packed, parts: &mut Parts) -> Option<String> {
         let Packed { bits, depth, rows, blocks, size, codes, zeros, scales } = packed;
         let (value, count) = (parts.output, rows * blocks);
-        let codes = self.bytes(value, &format!("codes{bits}"), &[count, size], codes)?;
-        let zeros = self.bytes(value, "zeros", &[count], zeros)?;
+        let ty = ElementType::Uint8;
+        let codes = self.hold(value, &format!("codes{bits}"), ty, &[count, size], codes)?;
+        let zeros = self.hold(value, "zeros", ty, &[count], zeros)?;
         let name = format!("{value}:scales");
         let dims = vec![i64::try_from(count).ok()?];
         self.constants.push(TensorProto { name: name.clone(), dims, ..scales });
@@ -109,11 +115,11 @@ impl Writer<'_> {
         &mut self,
         value: &str,
         name: &str,
-        data_type: DataType,
+        ty: ElementType,
         shape: &[usize],
         raw_data: Vec<u8>,
     ) -> Option<String> {
-        let (name, data_type) = (format!("{value}:{name}"), data_type.into());
+        let (name, data_type) = (format!("{value}:{name}"), ty as i32);
         let dims = shape.iter().map(|dim| i64::try_from(*dim).ok()).collect::<Option<_>>()?;
         let held =
             TensorProto { name: name.clone(), dims, data_type, raw_data, ..Default::default() };
@@ -121,21 +127,17 @@ impl Writer<'_> {
         Some(name)
     }
 
-    fn bytes(&mut self, value: &str, name: &str, shape: &[usize], data: Vec<u8>) -> Option<String> {
-        self.hold(value, name, DataType::Uint8, shape, data)
-    }
-
     fn numbers(&mut self, value: &str, name: &str, numbers: &[usize]) -> Option<String> {
         let all = numbers.iter().map(|x| i64::try_from(*x).ok()).collect::<Option<Vec<i64>>>()?;
         let data = all.iter().flat_map(|x| x.to_le_bytes()).collect();
-        self.hold(value, name, DataType::Int64, &[numbers.len()], data)
+        self.hold(value, name, ElementType::Int64, &[numbers.len()], data)
     }
 
     /// A constant of so many FLOAT scales.
     fn scales(&self, name: &str, count: usize) -> Option<TensorProto> {
         let scales = self.held.get(name)?;
         let stored = scales.dims.iter().try_fold(1i64, |count, dim| count.checked_mul(*dim))?;
-        let is_float = scales.data_type == i32::from(DataType::Float);
+        let is_float = scales.data_type == ElementType::Float as i32;
         (is_float && usize::try_from(stored).ok()? == count).then(|| TensorProto::clone(scales))
     }
 
@@ -170,6 +172,13 @@ fn unpack<const BITS: usize, const COUNT: usize>(row: &[u8], codes: &mut [u8]) {
     rest.iter_mut().enumerate().for_each(|(place, held)| *held = code(last, place));
 }
 
+/// Codes of 4 bits as a file has them, two to a byte.
+fn in_pairs(codes: &[u8]) -> Vec<u8> {
+    let (pairs, rest) = codes.as_chunks();
+    let pairs = pairs.iter().map(|[low, high]| low | high << 4);
+    pairs.chain(rest.iter().copied()).collect()
+}
+
 /// The first `columns` elements of each row, column by column.
 fn turned<T: Copy + Default>(elements: &[T], rows: usize, columns: usize) -> Option<Vec<T>> {
     // As many columns as are written at once are lines that the cache holds.
@@ -200,6 +209,18 @@ mod tests {
         assert_eq!(two, [0, 1, 2, 3, 3, 2, 1, 0, 2]);
         assert_eq!(four, [0b0100, 0b1110, 0b1011, 0b0001, 0b0010]);
         assert_eq!(eight, row);
+    }
+
+    #[test]
+    fn codes_of_4_bits_go_into_bytes_as_they_came_out() {
+        let row = [0b1110_0100, 0b0001_1011, 0b0000_0010];
+        for count in 0..6 {
+            let mut codes = vec![0; count];
+            unpack::<4, 2>(&row, &mut codes);
+            let mut bytes = row[..count.div_ceil(2)].to_vec();
+            bytes.last_mut().filter(|_| count % 2 == 1).into_iter().for_each(|last| *last &= 15);
+            assert_eq!(in_pairs(&codes), bytes);
+        }
     }
 
     #[test]
