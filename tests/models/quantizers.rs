@@ -447,3 +447,28 @@ fn scales_and_zero_points_that_do_not_fit_are_refused() {
     let negative_zero = quantize(21, Float, Float8E4M3FN, vec![scale(&[]), zero]);
     assert_eq!(negative_zero.run(&X)[2], 1.5);
 }
+
+#[test]
+fn a_scale_of_a_product_may_be_a_number_beside_a_zero_point_that_is_a_list() -> TractResult<()> {
+    let values = [("as", 0.5), ("az", 2.0), ("bs", 0.25), ("bz", -1.0), ("ys", 0.5), ("yz", 10.0)];
+    let types = [Float, Uint8, Float, Int8, Float, Uint8];
+    // (3 - 2, 6 - 2) · (1 + 1, 3 + 1) · 0.5 · 0.25 / 0.5 is 4.5, which becomes 4.
+    for lists in 0..1 << values.len() {
+        let constants = values.iter().zip(types).enumerate().map(|(place, ((name, value), ty))| {
+            let dims: &[usize] = if lists >> place & 1 == 1 { &[1] } else { &[] };
+            shaped(name, ty, dims, &[*value])
+        });
+        let mut sketch = Sketch::new().input("a", Uint8, &[1, 2]);
+        for constant in constants {
+            sketch = sketch.initializer(constant);
+        }
+        let inputs = ["a", "as", "az", "b", "bs", "bz", "ys", "yz"];
+        let made = sketch
+            .initializer(shaped("b", Int8, &[2, 1], &[1.0, 3.0]))
+            .node("QLinearMatMul", &inputs, &["y"], vec![])
+            .output("y", Uint8, &[1, 1])
+            .run(vec![tensor2(&[[3u8, 6]])])?;
+        assert_eq!(made, [tensor2(&[[14u8]])], "{lists:06b}");
+    }
+    Ok(())
+}

@@ -155,16 +155,18 @@ fn give_lists_of_one(graph: &mut Graph, id: NodeId) {
     }
 }
 
-/// Gives a `Pad`, a `Range` and a `CumSum` constants that are lists of one as numbers: tract refuses the lists.
+/// Gives a `Pad`, a `Range` and a `CumSum` constants that are lists of one as numbers: tract refuses the lists. It takes those of a
+/// `QLinearMatMul`, but no scale that is a number beside a zero point that is a list.
 fn give_numbers(graph: &mut Graph, id: NodeId) {
     let node = graph.node(id);
-    let places = match () {
-        () if node.is("Pad") => 2..3,
-        () if node.is("Range") => 0..3,
-        () if node.is("CumSum") => 1..2,
+    let places: &[usize] = match () {
+        () if node.is("Pad") => &[2],
+        () if node.is("Range") => &[0, 1, 2],
+        () if node.is("CumSum") => &[1],
+        () if node.is("QLinearMatMul") => &[1, 2, 4, 5, 6, 7],
         () => return,
     };
-    for place in places {
+    for &place in places {
         let value = graph.node(id).input(place);
         let list = value.and_then(|value| graph.constant(value));
         let Some(list) = list.filter(|list| list.dims == [1]) else { continue };
