@@ -15,7 +15,7 @@ use crate::tensor::proto::late;
 /// The bytes of a block, its elements widened to FLOAT. A matrix that has no more is packed whole.
 const BLOCK: usize = 4 << 20;
 /// The bytes of a block of a matrix that is in its file as it is, of whose rows each block reads parts.
-const BLOCK_OF_FILE: usize = 32 << 20;
+const BLOCK_OF_FILE: usize = 16 << 20;
 /// The columns of a block are a multiple of this, which the rows of tract's kernels divide.
 const TILE: usize = 192;
 

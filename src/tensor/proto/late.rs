@@ -19,8 +19,10 @@ use crate::tensor::output::{in_pieces, with_axis_moved};
 /// How many bytes of a file are read at once.
 pub(super) const PIECE: usize = 1 << 20;
 
-/// Of rows whose parts are shorter, all is read at once: each part is a call of the system's.
+/// Of rows that are shorter than `LEAST_ROW`, and whose parts are shorter than this, all is read at once: each part is a call of
+/// the system's.
 const LEAST_PIECE: usize = 1 << 12;
+const LEAST_ROW: usize = 1 << 14;
 
 /// How external data is read.
 pub(crate) type Resolver = Arc<dyn ModelDataResolver + Send + Sync>;
@@ -220,7 +222,7 @@ impl TensorStorage for Late {
         let (place, [rows, _]) = (&self.place, self.place.shape);
         let width = place.datum_type.size_of();
         let piece = (end - start) * width;
-        if self.is_turned || piece < LEAST_PIECE {
+        if self.is_turned || piece < LEAST_PIECE && place.row_bytes() < LEAST_ROW {
             return Ok(None);
         }
         let at = |made: usize| made / piece * place.row_bytes() + start * width;

@@ -83,6 +83,41 @@ pub(super) fn numbers_in(value: &SharedTensor, places: Range<usize>) -> Option<V
     numbers(&(*ty, Arc::new(part(*ty, held, places).ok()?)))
 }
 
+/// How many elements of a matrix are read from its file at once, at least.
+const READ: usize = 1 << 18;
+
+/// Reads elements in their order, those of a matrix that stays in its file many rows at a time.
+pub(super) struct NumberReader<'a> {
+    value: &'a SharedTensor,
+    /// The rows that were read last, and the place of their first element.
+    held: Option<(usize, SharedTensor)>,
+}
+
+impl<'a> NumberReader<'a> {
+    pub(super) fn of(value: &'a SharedTensor) -> NumberReader<'a> {
+        NumberReader { value, held: None }
+    }
+
+    /// Some of the elements; `None` for text.
+    pub(super) fn numbers(&mut self, places: Range<usize>) -> Option<Vec<f64>> {
+        let (ty, tensor) = self.value;
+        let (&[_, columns], None) = (tensor.shape(), tensor.as_plain_ram()) else {
+            return numbers_in(self.value, places);
+        };
+        let is_held = |(first, held): &(usize, SharedTensor)| {
+            (*first..=first + held.1.len()).contains(&places.end) && *first <= places.start
+        };
+        if columns == 0 || !self.held.as_ref().is_some_and(is_held) {
+            let row = places.start.checked_div(columns)?;
+            let end = places.end.max(row * columns + READ).min(tensor.len()).div_ceil(columns);
+            let read = tensor.slice(0, row, end).ok()?;
+            self.held = Some((row * columns, (*ty, Arc::new(read))));
+        }
+        let (first, held) = self.held.as_ref()?;
+        numbers_in(held, places.start - first..places.end - first)
+    }
+}
+
 /// Gives each pair of elements of two tensors of one length, with its place, to a function, without
 /// holding all of them as numbers; `None` for text.
 pub(super) fn each_pair(

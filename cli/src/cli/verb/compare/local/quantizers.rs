@@ -2,7 +2,6 @@
 //! the values.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
 use tract_onnx_cast::kernel::Level;
@@ -10,7 +9,7 @@ use tract_onnx_cast::{ElementType, Family};
 
 use super::doubt::Twin;
 use super::held::power;
-use super::numbers::{BLOCK, gap, largest, numbers, numbers_in};
+use super::numbers::{BLOCK, NumberReader, gap, largest, numbers};
 use super::trace::{Ran, Trace, full_name};
 use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::measure::number::Num;
@@ -242,11 +241,12 @@ impl EndCodes {
             return None;
         }
         let (mut cut_off, mut all) = (0.0, 0.0);
+        let (mut wants, mut gots) = (NumberReader::of(want), NumberReader::of(got));
+        let mut codes = found.codes();
         for start in (0..length).step_by(BLOCK) {
             let places = start..length.min(start + BLOCK);
-            let want = numbers_in(want, places.clone())?;
-            let got = numbers_in(got, places.clone())?;
-            let lies_beyond = found.lies_beyond(places, (&got, &want))?;
+            let (want, got) = (wants.numbers(places.clone())?, gots.numbers(places.clone())?);
+            let lies_beyond = found.lies_beyond(&codes.numbers(places)?, (&got, &want));
             Level::best().run(
                 #[inline(always)]
                 || {
@@ -263,13 +263,13 @@ impl EndCodes {
         (cut_off <= CUT_OFF * CUT_OFF * all).then_some(found)
     }
 
-    /// Which of the values that were made and wanted at some places lie beyond the codes.
-    pub(super) fn lies_beyond(
-        &self,
-        places: Range<usize>,
-        (got, want): (&[f64], &[f64]),
-    ) -> Option<Vec<bool>> {
-        let codes = numbers_in(&self.codes, places)?;
+    /// The codes.
+    pub(super) fn codes(&self) -> NumberReader<'_> {
+        NumberReader::of(&self.codes)
+    }
+
+    /// Which of the values that were made of some codes and wanted lie beyond the codes.
+    pub(super) fn lies_beyond(&self, codes: &[f64], (got, want): (&[f64], &[f64])) -> Vec<bool> {
         let mut lies_beyond = vec![false; want.len()];
         Level::best().run(
             #[inline(always)]
@@ -281,7 +281,7 @@ impl EndCodes {
                 }
             },
         );
-        Some(lies_beyond)
+        lies_beyond
     }
 }
 

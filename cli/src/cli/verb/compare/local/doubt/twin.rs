@@ -9,7 +9,7 @@ use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::SharedTensor;
 
 use super::super::numbers::{
-    BLOCK, floats_of, is_computed_in, numbers, numbers_in, relative, tensor,
+    BLOCK, NumberReader, floats_of, is_computed_in, numbers, relative, tensor,
 };
 use super::steps::CodeSteps;
 
@@ -156,10 +156,10 @@ impl Twin {
     /// Gives each element, with its place and how far it may be off, to a function, without holding all of
     /// them as numbers; `None` for text.
     fn each(&self, mut take: impl FnMut(usize, f64, f64)) -> Option<()> {
-        let length = self.value.1.len();
+        let (length, mut reader) = (self.value.1.len(), NumberReader::of(&self.value));
         for start in (0..length).step_by(BLOCK) {
             let places = start..length.min(start + BLOCK);
-            let values = numbers_in(&self.value, places.clone())?;
+            let values = reader.numbers(places.clone())?;
             let doubts = self.doubts_in(places.clone(), &values);
             for ((place, x), doubt) in places.zip(&values).zip(doubts.iter()) {
                 take(place, *x, *doubt);

@@ -10,7 +10,7 @@ use super::super::doubt::{Carried, Doubt, Twin};
 use super::super::held::{HeldElements, Whole};
 use super::super::links::Link;
 use super::super::numbers::{
-    BLOCK, cast, is_computed_in, largest, numbers_in, peak, rounding, shaped, smallest,
+    BLOCK, NumberReader, cast, is_computed_in, largest, peak, rounding, shaped, smallest,
     smallest_normal, wide,
 };
 use super::super::quantizers::EndCodes;
@@ -149,12 +149,13 @@ impl Walk<'_> {
         let margin = Margin { unit, least, end: largest(twin.value.0) };
         let ends = EndCodes::of(node, want, &twin.value);
         let mut whole = Whole::default();
+        let [mut wants, mut gots, mut mades] = [want, got, made].map(NumberReader::of);
+        let mut codes = ends.as_ref().map(EndCodes::codes);
         for start in (0..want.1.len()).step_by(BLOCK) {
             let places = start..want.1.len().min(start + BLOCK);
-            let wanted = numbers_in(want, places.clone())?;
-            let twins = numbers_in(got, places.clone())?;
+            let (wanted, twins) = (wants.numbers(places.clone())?, gots.numbers(places.clone())?);
             let is_made = made.0 == got.0 && Arc::ptr_eq(&made.1, &got.1);
-            let made = (!is_made).then(|| numbers_in(made, places.clone()));
+            let made = (!is_made).then(|| mades.numbers(places.clone()));
             let made = made.unwrap_or(Some(vec![]))?;
             let mut doubts = if is_doubted {
                 twin.doubts_in(places.clone(), &twins)
@@ -168,8 +169,8 @@ impl Walk<'_> {
                 let both = doubts.to_mut().iter_mut().zip(own.iter().skip(start));
                 both.for_each(|(doubt, own)| *doubt = doubt.max(*own));
             }
-            let is_end = match &ends {
-                Some(ends) => ends.lies_beyond(places, (&twins, &wanted))?,
+            let is_end = match ends.as_ref().zip(codes.as_mut()) {
+                Some((ends, codes)) => ends.lies_beyond(&codes.numbers(places)?, (&twins, &wanted)),
                 None => vec![false; twins.len()],
             };
             let (made, want, doubts) = (if is_made { &twins } else { &made }, &wanted, &*doubts);
