@@ -124,6 +124,12 @@ impl NodeRun<'_> {
         !self.model.graph.node(self.id).bodies().is_empty()
     }
 
+    /// Whether all that it was given are tensors: it takes no sequence and no optional.
+    pub fn takes_tensors(&self) -> bool {
+        let given = self.model.graph.node(self.id).inputs().iter().zip(&self.inputs);
+        given.clone().all(|(given, shown)| given.is_some() == shown.is_some())
+    }
+
     /// An error that names the node: what ends a run.
     pub fn refused(&self, problem: impl Into<String>) -> Error {
         Error::of_node(self.name, self.op_type, problem)

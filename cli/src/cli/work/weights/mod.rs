@@ -241,7 +241,13 @@ impl Weights {
         let mut told = HashSet::new();
         for doubt in of_numbers {
             let place = (doubt.fact.graph.clone(), doubt.fact.name.clone());
-            if !paired.contains(&(&*place.0, &*place.1)) && told.insert(place) {
+            if paired.contains(&(&*place.0, &*place.1)) {
+                let ComparedWeight { name, converted_name, .. } = &doubt.fact;
+                let other = converted_name.as_ref().unwrap_or(name);
+                if self.names.get(name) == Some(other) {
+                    self.names.remove(name);
+                }
+            } else if told.insert(place) {
                 self.facts.compared += 1;
                 self.changed.push(doubt);
             }

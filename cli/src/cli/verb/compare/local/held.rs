@@ -55,6 +55,8 @@ impl HeldElements<'_> {
     /// Gives parts of [`AT_ONCE`] elements to a function.
     #[inline(always)]
     fn in_parts(&self, mut take: impl FnMut(&HeldElements)) {
+        let lengths = [self.want.len(), self.own.len(), self.doubts.len(), self.is_end.len()];
+        debug_assert_eq!(lengths, [self.got.len(); 4]);
         for start in (0..self.got.len()).step_by(AT_ONCE) {
             let of = |values: &'_ [f64]| start..values.len().min(start + AT_ONCE);
             take(&HeldElements {

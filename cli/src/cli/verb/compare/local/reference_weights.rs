@@ -32,7 +32,10 @@ impl<'a> ReferenceWeights<'a> {
         links: &mut Links,
     ) -> ReferenceWeights<'a> {
         let mut weights = ReferenceWeights { holder: Some(holder), ..ReferenceWeights::default() };
-        for (reference, converted) in &subject.weights {
+        // A constant that several weights claim is the one of which it is a cast.
+        let mut pairs: Vec<_> = subject.weights.iter().collect();
+        pairs.sort_by_key(|(reference, _)| (subject.casts.contains(*reference), *reference));
+        for (reference, converted) in pairs {
             let held = a.form(reference).filter(|_| a.is_constant(reference));
             let Some((ty, _)) = held.filter(|(ty, _)| is_computed_in(wide(*ty))) else { continue };
             let is_float = b.form(converted).is_some_and(|(ty, _)| is_computed_in(ty));
@@ -45,6 +48,8 @@ impl<'a> ReferenceWeights<'a> {
                 let is_alike = of_a.zip(of_b).is_some_and(|((_, a), (_, b))| a == b);
                 if is_alike && subject.casts.contains(reference) {
                     weights.casts.insert(converted.clone());
+                } else {
+                    weights.casts.remove(converted);
                 }
                 continue;
             }
@@ -98,8 +103,9 @@ impl<'a> ReferenceWeights<'a> {
         held: &SharedTensor,
     ) -> Option<SharedTensor> {
         let of_reference = self.roundings.get(name)?;
-        let (is_cast, form) = (self.casts.contains(name), reference.form(of_reference)?);
-        let is_same = if is_cast { form.0 == held.0 } else { self.is_held(of_reference, held) };
+        let is_cast = self.casts.contains(name);
+        let has_type = || reference.form(of_reference).is_some_and(|(ty, _)| ty == held.0);
+        let is_same = if is_cast { has_type() } else { self.is_held(of_reference, held) };
         if is_same {
             return Some(held.clone());
         }

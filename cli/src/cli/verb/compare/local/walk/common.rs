@@ -1,12 +1,19 @@
 //! Nodes that both models have: what one makes of the reference's values, the reference has made.
 
+use tract_onnx::pb::AttributeProto;
+use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
 
 use super::super::doubt::Twin;
 use super::super::numbers::{is_computed_in, wide};
 use super::super::trace::full_name;
 use super::Walk;
-use super::values::is_quantizer;
+
+/// Operators that round, of which a twin is free.
+const ROUNDS: &[&str] = &["Cast", "CastLike", "DequantizeLinear", "QuantizeLinear"];
+/// Operators that make of one input something else each time.
+const RANDOM: &[&str] =
+    &["Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUniformLike"];
 
 impl Walk<'_> {
     /// What the reference has made, where a node is one of its nodes and its twins are the very values that
@@ -17,12 +24,24 @@ impl Walk<'_> {
         twins: &[Option<Twin>],
         outputs: &[Option<ObservedTensor>],
     ) -> Option<Vec<Option<SharedTensor>>> {
-        let rounds = matches!(node.op_type, "Cast" | "CastLike") || is_quantizer(node.op_type);
-        if rounds || node.has_bodies() || self.bodies.is_inside() {
+        let is_onnx = matches!(node.domain, "" | "ai.onnx");
+        let is_other = ROUNDS.contains(&node.op_type) || RANDOM.contains(&node.op_type);
+        let takes_others = !node.takes_tensors() || node.inputs.iter().all(Option::is_none);
+        let is_inside = node.has_bodies() || self.bodies.is_inside();
+        if !is_onnx || is_other || takes_others || is_inside {
             return None;
         }
         let link = self.links.get(&full_name(outputs.iter().flatten().next()?))?;
         let ran = self.reference.maker(&link.reference)?;
+        // What is beside one model is not beside the other.
+        let is_beside = |held: &AttributeProto| {
+            held.t.iter().chain(&held.tensors).any(|tensor| !tensor.external_data.is_empty())
+        };
+        if self.reference.iterated(&link.reference).is_some()
+            || node.attributes.iter().any(is_beside)
+        {
+            return None;
+        }
         let is_alike = (&*ran.op, &*ran.domain, ran.opset)
             == (node.op_type, node.domain, node.opset)
             && ran.attributes == node.attributes
@@ -51,7 +70,7 @@ impl Walk<'_> {
         if input.is_constant {
             let kept = self.reference.constant(name);
             return self.weights.cast_of(&own) == Some(name) && is_free(&twin.value)
-                || kept.is_some_and(|kept| *kept == twin.value);
+                || kept.is_some_and(|kept| is_same(kept, &twin.value));
         }
         let is_paired = self.links.get(&own).is_some_and(|link| link.reference == name);
         let is_replaced = self.sites.get(&own).is_some_and(|site| site.is_replaced);
@@ -61,7 +80,122 @@ impl Walk<'_> {
     }
 }
 
+/// Whether two values are one, bit for bit; no text.
+fn is_same((ty, one): &SharedTensor, (other_ty, other): &SharedTensor) -> bool {
+    let is_alike = ty == other_ty && one.shape() == other.shape() && ty.family() != Family::Text;
+    is_alike && one.as_bytes() == other.as_bytes()
+}
+
 /// Whether twins have the type of a value: it is computed in, and no half precision.
 fn is_free((ty, _): &SharedTensor) -> bool {
     is_computed_in(*ty) && wide(*ty) == *ty
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use onnx_cast_graph::{int_attribute, message_node, named_value, sized_type};
+    use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
+    use tract_onnx::prelude::{TractResult, tensor1, tensor2};
+    use tract_onnx_cast::interpreter::{Interpreter, Observer};
+    use tract_onnx_cast::{ElementType, OnnxTensor, Result, tensor_proto};
+
+    use super::super::super::links::Link;
+    use super::super::super::reference_weights::ReferenceWeights;
+    use super::super::super::trace::Trace;
+    use super::*;
+
+    /// A model of these nodes, which make y of x and a constant c.
+    fn model(opset: i64, constant: f32, node: Vec<NodeProto>) -> TractResult<Interpreter> {
+        let value = |name: &str| ValueInfoProto {
+            r#type: Some(sized_type(ElementType::Float as i32, &[2, 2])),
+            ..named_value(name)
+        };
+        let graph = GraphProto {
+            name: "g".into(),
+            node,
+            initializer: vec![tensor_proto::write("c", ElementType::Float, &tensor1(&[constant]))?],
+            input: vec![value("x")],
+            output: vec![named_value("y")],
+            ..GraphProto::default()
+        };
+        let import = OperatorSetIdProto { version: opset, ..OperatorSetIdProto::default() };
+        let model = ModelProto {
+            ir_version: 8,
+            opset_import: vec![import],
+            graph: Some(graph),
+            ..ModelProto::default()
+        };
+        Ok(Interpreter::of_proto(tract_onnx_cast::onnx(), model, None)?)
+    }
+
+    /// `r = Relu(x)`, `s = Add(r, c)`, `y = Softmax<axis>(s)`.
+    fn softmax(opset: i64, constant: f32, axis: i64) -> TractResult<Interpreter> {
+        let last = NodeProto {
+            attribute: vec![int_attribute("axis", axis)],
+            ..message_node("Softmax", &["s"], "y")
+        };
+        let nodes = vec![message_node("Relu", &["x"], "r"), message_node("Add", &["r", "c"], "s")];
+        model(opset, constant, nodes.into_iter().chain([last]).collect())
+    }
+
+    /// `r = Relu(x)`, `s = Add(r, c)`, and what is in a sequence of these in an order.
+    fn joined(order: [&str; 2]) -> TractResult<Interpreter> {
+        let last = NodeProto {
+            attribute: vec![int_attribute("axis", 0)],
+            ..message_node("ConcatFromSequence", &["q"], "y")
+        };
+        let nodes = vec![message_node("Relu", &["x"], "r"), message_node("Add", &["r", "c"], "s")];
+        let sequence = message_node("SequenceConstruct", &order, "q");
+        model(17, 1.0, nodes.into_iter().chain([sequence, last]).collect())
+    }
+
+    /// A walk that notes which of its nodes are the reference's own.
+    struct Noted<'a>(Walk<'a>, Vec<bool>);
+
+    impl Observer for Noted<'_> {
+        fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
+            let twins = self.0.twins_of(node);
+            self.1.push(self.0.made_by_reference(node, &twins, outputs).is_some());
+            self.0.node(node, outputs)
+        }
+    }
+
+    /// Which nodes of a conversion are its reference's own.
+    fn noted(reference: &Interpreter, conversion: &Interpreter) -> TractResult<Vec<bool>> {
+        let given = || OnnxTensor::new(ElementType::Float, tensor2(&[[1f32, -2.0], [3.0, 4.0]]));
+        let reference = Trace::of(reference, vec![given()?])?;
+        let link = |name: &str| (name.into(), Link { reference: name.into(), is_sure: true });
+        let (links, weights) = (["r", "s", "y"].map(link).into(), ReferenceWeights::default());
+        let walk = Walk::new(&reference, &links, &weights, HashMap::new());
+        let mut noted = Noted(walk, vec![]);
+        conversion.run_observed(vec![given()?], &mut noted)?;
+        Ok(noted.1)
+    }
+
+    #[test]
+    fn a_node_is_the_references_own_where_nothing_about_it_is_another() -> TractResult<()> {
+        let reference = softmax(17, 1.0, 1)?;
+        // Of an input nobody says here that it is the reference's.
+        let cases = [
+            (softmax(17, 1.0, 1)?, [false, true, true]),
+            (softmax(17, 1.5, 1)?, [false, false, true]),
+            (softmax(17, 1.0, 0)?, [false, true, false]),
+            (softmax(18, 1.0, 1)?, [false, false, false]),
+        ];
+        for (conversion, wanted) in cases {
+            assert_eq!(noted(&reference, &conversion)?, wanted);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_a_sequence_holds_is_not_known() -> TractResult<()> {
+        for order in [["r", "s"], ["s", "r"]] {
+            let found = noted(&joined(["r", "s"])?, &joined(order)?)?;
+            assert_eq!(found, [false, true, false, false], "{order:?}");
+        }
+        Ok(())
+    }
 }
