@@ -2,8 +2,8 @@
 //! where types meet.
 //!
 //! [`convert`] is a list of passes over the model's graph. Analyses come first: the types of all
-//! values ([`types`]), the nodes that stay ([`keep`]), the places that have one type whatever it is
-//! ([`join`]), and which of these are converted ([`sides`]). One pass edits: [`rewrite`]. Bodies of
+//! values (`types`), the nodes that stay (`keep`), the places that have one type whatever it is
+//! (`join`), and which of these are converted (`sides`). One pass edits: `rewrite`. Bodies of
 //! `If`, `Loop` and `Scan` and the functions of the model are parts of the one graph.
 //!
 //! - `context`: what the passes share; `classes`: a union-find of places
