@@ -342,9 +342,8 @@ pub(super) fn errors(site: &Site, accumulated: Option<f64>, band: Option<f64>) -
 #[cfg(test)]
 mod tests {
     use anyhow::Context;
-    use tract_onnx::pb::tensor_proto::DataLocation;
-    use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 
+    use super::super::numbers::tests::in_file;
     use super::*;
 
     fn perturbed<T>(run: impl FnOnce(&mut Perturbed) -> T) -> T {
@@ -377,16 +376,7 @@ mod tests {
         let folder = tempfile::tempdir()?;
         let bytes: Vec<u8> =
             (0..SIZES[0] * SIZES[1]).flat_map(|i| (i as u16).to_le_bytes()).collect();
-        std::fs::write(folder.path().join("w"), &bytes)?;
-        let entry = StringStringEntryProto { key: "location".into(), value: "w".into() };
-        let held = TensorProto {
-            dims: SIZES.map(|size| size as i64).into(),
-            data_type: ElementType::Float16 as i32,
-            data_location: Some(DataLocation::External as i32),
-            external_data: vec![entry],
-            ..TensorProto::default()
-        };
-        let (ty, late) = tensor_proto::read_late(&held, Some(folder.path()))?;
+        let (ty, late) = in_file(folder.path(), ElementType::Float16, SIZES, &bytes)?;
         let ends = ends_of_half(ty).context("of half precision")?;
         let moved = perturbed(|with| with.moved_as_read(&late, ends)).context("in its file")?;
         let parts = [(0, 0, 7), (0, 63, 64), (1, 2, 2050), (1, 5, 9)];

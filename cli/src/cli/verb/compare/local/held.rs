@@ -55,18 +55,12 @@ impl HeldElements<'_> {
     /// Gives parts of [`AT_ONCE`] elements to a function.
     #[inline(always)]
     fn in_parts(&self, mut take: impl FnMut(&HeldElements)) {
-        let lengths = [self.want.len(), self.own.len(), self.doubts.len(), self.is_end.len()];
-        debug_assert_eq!(lengths, [self.got.len(); 4]);
-        for start in (0..self.got.len()).step_by(AT_ONCE) {
-            let of = |values: &'_ [f64]| start..values.len().min(start + AT_ONCE);
-            take(&HeldElements {
-                first: self.first + start,
-                got: &self.got[of(self.got)],
-                want: &self.want[of(self.want)],
-                own: &self.own[of(self.own)],
-                doubts: &self.doubts[of(self.doubts)],
-                is_end: &self.is_end[of(self.got)],
-            });
+        let values = self.got.chunks(AT_ONCE).zip(self.want.chunks(AT_ONCE));
+        let bounds = self.own.chunks(AT_ONCE).zip(self.doubts.chunks(AT_ONCE));
+        let each = values.zip(bounds).zip(self.is_end.chunks(AT_ONCE)).enumerate();
+        for (part, (((got, want), (own, doubts)), is_end)) in each {
+            let first = self.first + part * AT_ONCE;
+            take(&HeldElements { first, got, want, own, doubts, is_end });
         }
     }
 
@@ -277,6 +271,24 @@ mod tests {
         let (got, want, own, doubts, is_end) = (&[NAN], &[1.0], &[1.0], &[INFINITY], &[false]);
         worst.hold(&HeldElements { first: 0, got, want, own, doubts, is_end });
         assert_eq!((worst.excess, worst.count), (0.0, 1));
+    }
+
+    #[test]
+    fn of_many_elements_each_is_held_at_its_place() {
+        const MANY: usize = 2 * AT_ONCE + 3;
+        let (want, own, doubts, is_end) = ([1.0; MANY], [0.25; MANY], [0.0; MANY], [false; MANY]);
+        for place in [0, AT_ONCE - 1, AT_ONCE, MANY - 1] {
+            let mut got = want;
+            got[place] = 3.0;
+            let (got, want, own, doubts) = (&got, &want, &own, &doubts);
+            let held = HeldElements { first: 7, got, want, own, doubts, is_end: &is_end };
+            let (mut worst, mut whole) = (Worst::default(), Whole::default());
+            worst.hold(&held);
+            whole.add(&held);
+            assert_eq!((worst.place, worst.count, worst.excess), (7 + place, 1, 8.0));
+            assert_eq!((whole.largest.place, whole.error), (7 + place, 4.0));
+            assert_eq!(whole.own, MANY as f64 / 16.0);
+        }
     }
 
     #[test]

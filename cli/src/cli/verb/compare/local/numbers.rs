@@ -107,7 +107,7 @@ impl<'a> NumberReader<'a> {
         let is_held = |(first, held): &(usize, SharedTensor)| {
             (*first..=first + held.1.len()).contains(&places.end) && *first <= places.start
         };
-        if columns == 0 || !self.held.as_ref().is_some_and(is_held) {
+        if !self.held.as_ref().is_some_and(is_held) {
             let row = places.start.checked_div(columns)?;
             let end = places.end.max(row * columns + READ).min(tensor.len()).div_ceil(columns);
             let read = tensor.slice(0, row, end).ok()?;
@@ -219,5 +219,56 @@ pub(super) fn gap(ty: ElementType, code: f64) -> f64 {
     match ty.family() {
         Family::Float(_) => (2.0 * rounding(ty) * code.abs()).max(smallest(ty)),
         _ => 1.0,
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::path::Path;
+
+    use tract_onnx::pb::tensor_proto::DataLocation;
+    use tract_onnx::pb::{StringStringEntryProto, TensorProto};
+    use tract_onnx_cast::tensor_proto;
+
+    use super::*;
+
+    /// A matrix that stays in a file of a folder, which holds these bytes.
+    pub(in super::super) fn in_file(
+        folder: &Path,
+        ty: ElementType,
+        sizes: [usize; 2],
+        bytes: &[u8],
+    ) -> TractResult<SharedTensor> {
+        std::fs::write(folder.join("w"), bytes)?;
+        let entry = StringStringEntryProto { key: "location".into(), value: "w".into() };
+        let held = TensorProto {
+            dims: sizes.map(|size| size as i64).into(),
+            data_type: ty as i32,
+            data_location: Some(DataLocation::External as i32),
+            external_data: vec![entry],
+            ..TensorProto::default()
+        };
+        let (ty, tensor) = tensor_proto::read_late(&held, Some(folder))?;
+        assert!(tensor.as_plain_ram().is_none());
+        Ok((ty, Arc::new(tensor)))
+    }
+
+    #[test]
+    fn a_matrix_in_its_file_is_read_in_its_order() -> TractResult<()> {
+        // Rows of fewer elements than a block has, and of more.
+        for sizes in [[1100, 1000], [40, 30_000]] {
+            let folder = tempfile::tempdir()?;
+            let length = sizes.iter().product::<usize>();
+            let bytes: Vec<u8> = (0..length).flat_map(|i| (i as f32).to_le_bytes()).collect();
+            let value = in_file(folder.path(), ElementType::Float, sizes, &bytes)?;
+            let mut reader = NumberReader::of(&value);
+            for start in (0..length).step_by(BLOCK).chain([0]) {
+                let places = start..length.min(start + BLOCK);
+                let wanted = places.clone().map(|place| place as f64).collect::<Vec<f64>>();
+                assert_eq!(reader.numbers(places), Some(wanted), "{sizes:?}, {start}");
+            }
+            assert!(value.1.as_plain_ram().is_none());
+        }
+        Ok(())
     }
 }

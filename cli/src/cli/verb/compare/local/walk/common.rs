@@ -97,7 +97,7 @@ mod tests {
 
     use onnx_cast_graph::{int_attribute, message_node, named_value, sized_type};
     use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
-    use tract_onnx::prelude::{TractResult, tensor1, tensor2};
+    use tract_onnx::prelude::{TractResult, tensor0, tensor1, tensor2};
     use tract_onnx_cast::interpreter::{Interpreter, Observer};
     use tract_onnx_cast::{ElementType, OnnxTensor, Result, tensor_proto};
 
@@ -115,7 +115,10 @@ mod tests {
         let graph = GraphProto {
             name: "g".into(),
             node,
-            initializer: vec![tensor_proto::write("c", ElementType::Float, &tensor1(&[constant]))?],
+            initializer: vec![
+                tensor_proto::write("c", ElementType::Float, &tensor1(&[constant]))?,
+                tensor_proto::write("first", ElementType::Int64, &tensor0(0i64))?,
+            ],
             input: vec![value("x")],
             output: vec![named_value("y")],
             ..GraphProto::default()
@@ -140,12 +143,8 @@ mod tests {
         model(opset, constant, nodes.into_iter().chain([last]).collect())
     }
 
-    /// `r = Relu(x)`, `s = Add(r, c)`, and what is in a sequence of these in an order.
-    fn joined(order: [&str; 2]) -> TractResult<Interpreter> {
-        let last = NodeProto {
-            attribute: vec![int_attribute("axis", 0)],
-            ..message_node("ConcatFromSequence", &["q"], "y")
-        };
+    /// `r = Relu(x)`, `s = Add(r, c)`, and what a node takes of a sequence q of these in an order.
+    fn taken(order: [&str; 2], last: NodeProto) -> TractResult<Interpreter> {
         let nodes = vec![message_node("Relu", &["x"], "r"), message_node("Add", &["r", "c"], "s")];
         let sequence = message_node("SequenceConstruct", &order, "q");
         model(17, 1.0, nodes.into_iter().chain([sequence, last]).collect())
@@ -192,9 +191,16 @@ mod tests {
 
     #[test]
     fn what_a_sequence_holds_is_not_known() -> TractResult<()> {
-        for order in [["r", "s"], ["s", "r"]] {
-            let found = noted(&joined(["r", "s"])?, &joined(order)?)?;
-            assert_eq!(found, [false, true, false, false], "{order:?}");
+        let joined = NodeProto {
+            attribute: vec![int_attribute("axis", 0)],
+            ..message_node("ConcatFromSequence", &["q"], "y")
+        };
+        for last in [joined, message_node("SequenceAt", &["q", "first"], "y")] {
+            let reference = taken(["r", "s"], last.clone())?;
+            for order in [["r", "s"], ["s", "r"]] {
+                let found = noted(&reference, &taken(order, last.clone())?)?;
+                assert_eq!(found, [false, true, false, false], "{} {order:?}", last.op_type);
+            }
         }
         Ok(())
     }
