@@ -12,10 +12,12 @@ use super::value::TypedTensor;
 use crate::cast::element_type::ElementType;
 use crate::tensor::proto::late;
 
-/// The bytes of a block, its elements widened to FLOAT. A matrix that has no more is packed whole.
-const BLOCK: usize = 4 << 20;
+/// The bytes of a block of a matrix in memory, its elements widened to FLOAT. One that has no more is packed whole.
+const BLOCK: usize = 32 << 20;
 /// The bytes of a block of a matrix that is in its file as it is, of whose rows each block reads parts.
 const BLOCK_OF_FILE: usize = 16 << 20;
+/// The bytes of a block of the transpose of one in its file: what is read is turned, and packed, while it is in a cache.
+const BLOCK_OF_TRANSPOSE: usize = 1 << 20;
 /// The columns of a block are a multiple of this, which the rows of tract's kernels divide.
 const TILE: usize = 192;
 
@@ -25,8 +27,11 @@ pub(super) fn columns(node: &impl NodeView, inputs: &[Option<TypedTensor>]) -> O
     let is_product = node.is("MatMul") && rows.tensor.rank() > 0;
     let &[depth, columns] = matrix.tensor.shape() else { return None };
     let column = depth.checked_mul(size_of::<f32>())?;
-    let reads_parts = late::is_late(&matrix.tensor) && late::untransposed(&matrix.tensor).is_none();
-    let block = if reads_parts { BLOCK_OF_FILE } else { BLOCK };
+    let block = match late::untransposed(&matrix.tensor) {
+        Some(_) => BLOCK_OF_TRANSPOSE,
+        None if late::is_late(&matrix.tensor) => BLOCK_OF_FILE,
+        None => BLOCK,
+    };
     let most = (block / column.max(1) / TILE).max(1) * TILE;
     (is_product && columns > most).then_some(most)
 }
@@ -101,9 +106,9 @@ mod tests {
             let node = NodeProto { op_type: String::from(op_type), ..NodeProto::default() };
             columns(&&node, &inputs)
         };
-        assert_eq!(columns("MatMul", &[2048, 384]), None);
-        assert_eq!(columns("MatMul", &[2048, 385]), Some(384));
-        assert_eq!(columns("MatMul", &[1, 2048, 385]), None);
-        assert_eq!(columns("Mul", &[2048, 385]), None);
+        assert_eq!(columns("MatMul", &[2048, 4032]), None);
+        assert_eq!(columns("MatMul", &[2048, 4097]), Some(4032));
+        assert_eq!(columns("MatMul", &[1, 2048, 4097]), None);
+        assert_eq!(columns("Mul", &[2048, 4097]), None);
     }
 }

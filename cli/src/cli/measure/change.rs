@@ -1,15 +1,17 @@
 //! What became of the values of one weight.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use anyhow::ensure;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{self, CastStats, Numbers, Outcome};
+use tract_onnx_cast::kernel::Level;
 use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 
 use crate::cli::found::finding::Code;
 use crate::cli::measure::elements::{Elements, blocks};
-use crate::cli::measure::grid::{Grid, Rounded};
+use crate::cli::measure::grid::{Grid, ROW, Rounded};
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::peak;
 use crate::cli::measure::value::{coordinates, shown};
@@ -25,8 +27,15 @@ const FEW: u64 = 10;
 /// How many places of values that are more than rounded are kept.
 const PLACES: usize = 1 << 20;
 
-/// How many values are judged together, where none is more than rounded.
-const ROW: usize = 32;
+/// Numbers of both sides at some places of a weight.
+struct NumberPairs<'a> {
+    places: Range<usize>,
+    x: &'a Numbers,
+    y: &'a Numbers,
+    /// The largest magnitudes of the two whole sides.
+    peak: f64,
+    end: f64,
+}
 
 /// What became of the values of a weight.
 #[derive(Default)]
@@ -91,29 +100,13 @@ impl WeightChange {
         let (peak, end) = (largest(reference)?, largest(converted)?);
         let mut found = ElementOutcomes::default();
         for places in blocks(length) {
-            let start = places.start;
             let x = Numbers::of(from, &reference.part(places.clone())?)?;
             let y = Numbers::of(to, &converted.part(places.clone())?)?;
-            let reals = x.reals().zip(y.reals());
-            for row in places.clone().step_by(ROW) {
-                let row = row..places.end.min(row + ROW);
-                let inside = row.start - start..row.end - start;
-                let both = reals.and_then(|(x, y)| x.get(inside.clone()).zip(y.get(inside)));
-                if let Some(rounded) = both.and_then(|(x, y)| grid.rounded(x, y, peak)) {
-                    self.max_abs = self.max_abs.max(rounded.farthest);
-                    found.add_rounded(&rounded, row.len() as u64);
-                    continue;
-                }
-                for index in row {
-                    let both = x.get(index - start).zip(y.get(index - start));
-                    let Some((a, b)) = both else { continue };
-                    let (outcome, error) = (grid.outcome(a, b, peak, end), a.distance(b));
-                    self.max_abs = self.max_abs.max(if error.is_finite() { error } else { 0.0 });
-                    if found.is_odd(index, outcome, error, a.rounded().abs()) {
-                        self.add_place(index);
-                    }
-                }
-            }
+            let block = NumberPairs { places, x: &x, y: &y, peak, end };
+            Level::best().run(
+                #[inline(always)]
+                || self.hold(&block, grid, &mut found),
+            );
         }
         let ElementOutcomes { outcomes, farthest, is_clipped, is_at_end, is_spoiled } = found;
         self.outcomes = outcomes.into_iter().collect();
@@ -136,6 +129,45 @@ impl WeightChange {
             self.largest = Some(format!("the largest difference at {at:?}: {was} became {is}{by}"));
         }
         Ok(())
+    }
+
+    /// Judges numbers, a row together where none of it is more than rounded.
+    #[inline(always)]
+    fn hold(&mut self, pairs: &NumberPairs, grid: &Grid, found: &mut ElementOutcomes) {
+        let [x, y] = [pairs.x, pairs.y].map(|side| side.reals().unwrap_or_default());
+        let (x, y) = (x.as_chunks::<ROW>().0, y.as_chunks::<ROW>().0);
+        let mut together = Rounded::default();
+        for (place, (x, y)) in x.iter().zip(y).enumerate() {
+            match grid.rounded(x, y, pairs.peak) {
+                Some(rounded) => together.add(&rounded),
+                None => self.hold_each(pairs, place * ROW..(place + 1) * ROW, grid, found),
+            }
+        }
+        let held = x.len().min(y.len()) * ROW;
+        self.hold_each(pairs, held..pairs.places.len(), grid, found);
+        self.max_abs = self.max_abs.max(together.farthest);
+        found.add_rounded(&together);
+    }
+
+    /// Judges the numbers of a row one by one.
+    #[inline(never)]
+    fn hold_each(
+        &mut self,
+        pairs: &NumberPairs,
+        row: Range<usize>,
+        grid: &Grid,
+        found: &mut ElementOutcomes,
+    ) {
+        let NumberPairs { places, x, y, peak, end } = pairs;
+        for index in row {
+            let Some((a, b)) = x.get(index).zip(y.get(index)) else { continue };
+            let (outcome, error) = (grid.outcome(a, b, *peak, *end), a.distance(b));
+            self.max_abs = self.max_abs.max(if error.is_finite() { error } else { 0.0 });
+            let place = places.start + index;
+            if found.is_odd(place, outcome, error, a.rounded().abs()) {
+                self.add_place(place);
+            }
+        }
     }
 
     fn add_place(&mut self, place: usize) {
@@ -263,14 +295,10 @@ impl ElementOutcomes {
         self.add(outcome, 1);
     }
 
-    /// Adds those of a row that has no others.
-    fn add_rounded(&mut self, row: &Rounded, length: u64) {
-        let Rounded { exact, flushed, .. } = *row;
-        let all = [
-            (Code::Exact, exact),
-            (Code::Flushed, flushed),
-            (Code::Rounded, length - exact - flushed),
-        ];
+    /// Adds values that were counted together.
+    fn add_rounded(&mut self, together: &Rounded) {
+        let Rounded { exact, near, flushed, .. } = *together;
+        let all = [(Code::Exact, exact), (Code::Flushed, flushed), (Code::Rounded, near - flushed)];
         let some = all.into_iter().filter(|(_, elements)| *elements > 0);
         some.for_each(|(outcome, elements)| self.add(outcome, elements));
     }

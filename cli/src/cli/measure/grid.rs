@@ -12,15 +12,31 @@ use crate::cli::tensor::rounded;
 /// codes: its steps are no finer than those of so many bits.
 const FINE: u32 = 17;
 
-/// How many values are counted side by side.
+/// How many values are judged together.
+pub(super) const ROW: usize = 32;
+
+/// How many of them are held against the farthest side by side.
 const LANES: usize = 8;
 
 /// What became of values that are the same or rounded.
+#[derive(Default)]
 pub(super) struct Rounded {
     pub(super) exact: u64,
+    /// Those that are rounded, and of these the ones that are 0.
+    pub(super) near: u64,
     pub(super) flushed: u64,
     /// The largest difference.
     pub(super) farthest: f64,
+}
+
+impl Rounded {
+    /// Adds others.
+    pub(super) fn add(&mut self, other: &Rounded) {
+        self.exact += other.exact;
+        self.near += other.near;
+        self.flushed += other.flushed;
+        self.farthest = self.farthest.max(other.farthest);
+    }
 }
 
 /// What a weight's values are rounded to.
@@ -87,34 +103,31 @@ impl Grid {
     }
 
     /// Counts what became of values, where all are the same or rounded; `None` where one asks for a closer look.
-    pub(super) fn rounded(&self, x: &[f64], y: &[f64], peak: f64) -> Option<Rounded> {
+    #[inline(always)]
+    pub(super) fn rounded(&self, x: &[f64; ROW], y: &[f64; ROW], peak: f64) -> Option<Rounded> {
         let (relative, step) = match self.unit {
             None => (self.relative, self.step * peak),
             Some(_) => (0.0, f64::NEG_INFINITY),
         };
-        // Lanes that do not wait for one another, without branches.
-        let (mut exact, mut near, mut flushed) = ([0u64; LANES], [0u64; LANES], [0u64; LANES]);
-        let mut farthest = [0.0f64; LANES];
-        let mut count = |lane: usize, x: f64, y: f64| {
-            let apart = (x - y).abs();
+        let (mut exact, mut near, mut flushed, mut apart) = (0, 0, 0, [0.0; ROW]);
+        for (apart, (x, y)) in apart.iter_mut().zip(x.iter().zip(y)) {
+            *apart = (x - y).abs();
             let is_finite = (x.abs() < f64::INFINITY) & (y.abs() < f64::INFINITY);
             let is_same = x == y;
-            let is_near = !is_same & (apart <= relative * x.abs() + step);
-            exact[lane] += u64::from(is_finite & is_same);
-            near[lane] += u64::from(is_finite & is_near);
-            flushed[lane] += u64::from(is_finite & is_near & (y == 0.0));
-            farthest[lane] = if apart > farthest[lane] { apart } else { farthest[lane] };
-        };
-        let ((rows_x, rest_x), (rows_y, rest_y)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
-        for (x, y) in rows_x.iter().zip(rows_y) {
-            for lane in 0..LANES {
-                count(lane, x[lane], y[lane]);
+            let is_near = !is_same & (*apart <= relative * x.abs() + step);
+            exact += u64::from(is_finite & is_same);
+            near += u64::from(is_finite & is_near);
+            flushed += u64::from(is_finite & is_near & (*y == 0.0));
+        }
+        // Lanes that do not wait for one another.
+        let mut farthest = [0.0f64; LANES];
+        for lanes in apart.as_chunks::<LANES>().0 {
+            for (most, apart) in farthest.iter_mut().zip(lanes) {
+                *most = if apart > most { *apart } else { *most };
             }
         }
-        rest_x.iter().zip(rest_y).for_each(|(x, y)| count(0, *x, *y));
-        let [exact, near, flushed] = [exact, near, flushed].map(|lanes| lanes.iter().sum::<u64>());
         let farthest = farthest.into_iter().fold(0.0, f64::max);
-        (exact + near == x.len() as u64).then_some(Rounded { exact, flushed, farthest })
+        (exact + near == ROW as u64).then_some(Rounded { exact, near, flushed, farthest })
     }
 
     fn is_near(&self, x: Number, y: Number, peak: f64) -> bool {
@@ -173,20 +186,26 @@ mod tests {
         for grid in [&coarse, &fine] {
             for (a, b) in numbers.iter().flat_map(|a| numbers.map(|b| (*a, b))) {
                 let alone = grid.outcome(Number::Real(a), Number::Real(b), 1.5, 1.5);
-                let Some(found) = grid.rounded(&[1.0, a], &[1.0, b], 1.5) else {
+                let row = |last: f64| {
+                    let mut row = [1.0; ROW];
+                    row[ROW - 1] = last;
+                    row
+                };
+                let Some(found) = grid.rounded(&row(a), &row(b), 1.5) else {
                     let is_finite = a.is_finite() && b.is_finite();
                     let is_kept =
                         matches!(alone, Code::Exact | Code::Flushed | Code::Rounded) && is_finite;
                     assert!(!is_kept || grid.unit.is_some(), "{a} {b}: {alone:?}");
                     continue;
                 };
-                let Rounded { exact, flushed, farthest } = found;
-                let of_both = match (exact, flushed) {
-                    (2, 0) => Code::Exact,
-                    (1, 1) => Code::Flushed,
+                let Rounded { exact, flushed, farthest, .. } = found;
+                assert_eq!(found.exact + found.near, ROW as u64);
+                let of_last = match (exact, flushed) {
+                    (exact, 0) if exact == ROW as u64 => Code::Exact,
+                    (_, 1) => Code::Flushed,
                     _ => Code::Rounded,
                 };
-                assert_eq!((of_both, farthest), (alone, (a - b).abs()), "{a} {b}");
+                assert_eq!((of_last, farthest), (alone, (a - b).abs()), "{a} {b}");
             }
         }
         Ok(())

@@ -248,8 +248,8 @@ pub(crate) fn pow(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) 
     unsimplified(site, model, inputs, Pow, is_misread)
 }
 
-/// Wires the power by a number: by 0.5 it is a square root but for −∞ and −0, and tract's own has squares, and waits for
-/// each element behind a product of its kernels ([`Level::clear_upper_halves`]).
+/// Wires the power by a number. By 0.5 it is a square root but for −∞ and −0. Powers by 1 and 2 stay tract's, which multiplies;
+/// by any other number tract's own waits for each element behind a product of its kernels ([`Level::clear_upper_halves`]).
 fn by_a_number(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let (Some([a, b]), [base, exponent]) = (types(model, inputs)?, inputs) else { return Ok(None) };
     let Some(&Some(number)) = uniform(model, &[*exponent])?.first() else { return Ok(None) };

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
+use rand::{Rng, RngExt, SeedableRng};
 use tract_onnx::prelude::{Tensor, TractResult};
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer, SharedTensor};
 use tract_onnx_cast::kernel::Level;
@@ -34,29 +34,24 @@ struct Perturbed<'a> {
 /// A constant of fewer elements may be a size or an epsilon.
 const WEIGHT: usize = 64;
 
-/// How many bits are drawn at once, each of which moves an element of floating point.
-const GROUP: usize = u64::BITS as usize;
+/// How many bytes are drawn at once.
+const DRAWN: usize = 64;
+
+/// How many bits these have, each of which moves an element of floating point.
+const GROUP: usize = DRAWN * u8::BITS as usize;
 
 /// How many words of a generator these are.
-const WORDS: u128 = (GROUP / u32::BITS as usize) as u128;
+const WORDS: u128 = (DRAWN / size_of::<u32>()) as u128;
 
-/// The bits of each byte, the lowest first.
-const BITS: [[u8; 8]; 256] = {
-    let mut table = [[0; 8]; 256];
-    let mut place = 0;
-    while place < 256 * 8 {
-        table[place / 8][place % 8] = ((place / 8) >> (place % 8) & 1) as u8;
-        place += 1;
-    }
-    table
-};
-
-/// The bits that a generator draws next, the lowest first.
+/// The bits that a generator draws next: the lowest ones of all bytes, then those above them.
+#[inline(always)]
 fn bits(rng: &mut ChaCha12Rng) -> [u8; GROUP] {
-    let mut bits = [0; GROUP];
-    let drawn = rng.random::<u64>().to_le_bytes();
-    for (bits, byte) in bits.as_chunks_mut().0.iter_mut().zip(drawn) {
-        *bits = BITS[usize::from(byte)];
+    let (mut drawn, mut bits) = ([0; DRAWN], [0; GROUP]);
+    rng.fill_bytes(&mut drawn);
+    for (place, bits) in bits.as_chunks_mut::<DRAWN>().0.iter_mut().enumerate() {
+        for (bit, byte) in bits.iter_mut().zip(drawn) {
+            *bit = byte >> place & 1;
+        }
     }
     bits
 }
@@ -176,10 +171,11 @@ impl Perturbed<'_> {
             || {
                 for block in bytes.chunks_mut(GROUP / 2) {
                     let bits = bits(&mut self.rng);
-                    for (byte, [one, other]) in block.iter_mut().zip(bits.as_chunks().0) {
+                    let (ones, others) = bits.split_at(GROUP / 2);
+                    for (byte, (one, other)) in block.iter_mut().zip(ones.iter().zip(others)) {
                         let (down, up) = ((1 ^ one) & (1 ^ other), one & other);
                         let moved = (*byte ^ least).saturating_sub(down).saturating_add(up);
-                        *byte = moved.clamp(low, high) ^ least;
+                        *byte = moved.max(low).min(high) ^ least;
                     }
                 }
             },

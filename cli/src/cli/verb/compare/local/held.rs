@@ -84,7 +84,10 @@ impl Worst {
     /// Holds each element alone against its bound.
     #[inline(always)]
     pub(super) fn hold(&mut self, held: &HeldElements) {
-        held.in_parts(|part| self.hold_part(part));
+        held.in_parts(
+            #[inline(always)]
+            |part| self.hold_part(part),
+        );
     }
 
     #[inline(always)]
@@ -130,7 +133,10 @@ impl Whole {
     /// Adds elements that are numbers, and no end of a type.
     #[inline(always)]
     pub(super) fn add(&mut self, held: &HeldElements) {
-        held.in_parts(|part| self.add_part(part));
+        held.in_parts(
+            #[inline(always)]
+            |part| self.add_part(part),
+        );
     }
 
     #[inline(always)]

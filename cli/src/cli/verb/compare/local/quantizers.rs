@@ -9,7 +9,7 @@ use tract_onnx_cast::{ElementType, Family};
 
 use super::doubt::Twin;
 use super::held::power;
-use super::numbers::{BLOCK, NumberReader, gap, largest, numbers};
+use super::numbers::{NumberReader, gap, largest, numbers};
 use super::trace::{Ran, Trace, full_name};
 use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::measure::number::Num;
@@ -220,8 +220,7 @@ pub(super) struct EndCodes {
 }
 
 impl EndCodes {
-    /// Those that a node takes which makes `got` where `want` was quantised; `None` if more is cut off than a range
-    /// may, or the node takes no such codes.
+    /// Those that a node takes which makes `got` where `want` was quantised; `None` if it takes no such codes.
     pub(super) fn of(node: &NodeRun, want: &SharedTensor, got: &SharedTensor) -> Option<EndCodes> {
         let codes = node.inputs.first()?.as_ref().filter(|codes| codes.is_constant)?;
         let ty = codes.element_type;
@@ -235,32 +234,9 @@ impl EndCodes {
             Family::Unsigned => (0.0, size - 1.0),
             _ => (-largest(ty), largest(ty)),
         };
-        let found = EndCodes { codes: (ty, codes.tensor.clone()), low, high };
         let length = codes.tensor.len();
-        if length != want.1.len() || length != got.1.len() {
-            return None;
-        }
-        let (mut cut_off, mut all) = (0.0, 0.0);
-        let (mut wants, mut gots) = (NumberReader::of(want), NumberReader::of(got));
-        let mut codes = found.codes();
-        for start in (0..length).step_by(BLOCK) {
-            let places = start..length.min(start + BLOCK);
-            let (want, got) = (wants.numbers(places.clone())?, gots.numbers(places.clone())?);
-            let lies_beyond = found.lies_beyond(&codes.numbers(places)?, (&got, &want));
-            Level::best().run(
-                #[inline(always)]
-                || {
-                    let mut lost = vec![0.0; want.len()];
-                    let both = want.iter().zip(&got).zip(&lies_beyond);
-                    for (lost, ((want, got), is_cut)) in lost.iter_mut().zip(both) {
-                        *lost = if *is_cut { want - got } else { 0.0 };
-                    }
-                    cut_off += power(&lost);
-                    all += power(&want);
-                },
-            );
-        }
-        (cut_off <= CUT_OFF * CUT_OFF * all).then_some(found)
+        let is_each = length == want.1.len() && length == got.1.len();
+        is_each.then(|| EndCodes { codes: (ty, codes.tensor.clone()), low, high })
     }
 
     /// The codes.
@@ -268,20 +244,45 @@ impl EndCodes {
         NumberReader::of(&self.codes)
     }
 
-    /// Which of the values that were made of some codes and wanted lie beyond the codes.
-    pub(super) fn lies_beyond(&self, codes: &[f64], (got, want): (&[f64], &[f64])) -> Vec<bool> {
+    /// Which of the values that were made of some codes and wanted lie beyond the codes; adds what is cut off of these.
+    pub(super) fn lies_beyond(
+        &self,
+        codes: &[f64],
+        (got, want): (&[f64], &[f64]),
+        lost: &mut CutOff,
+    ) -> Vec<bool> {
         let mut lies_beyond = vec![false; want.len()];
         Level::best().run(
             #[inline(always)]
             || {
-                let each = codes.iter().zip(got.iter().zip(want));
-                for (beyond, (code, (got, want))) in lies_beyond.iter_mut().zip(each) {
+                let mut cut_off = vec![0.0; want.len()];
+                let places = lies_beyond.iter_mut().zip(&mut cut_off);
+                let each = places.zip(codes.iter().zip(got.iter().zip(want)));
+                for ((beyond, cut_off), (code, (got, want))) in each {
                     let is_end = (*code <= self.low) | (*code >= self.high);
                     *beyond = is_end & (want.abs() > got.abs());
+                    *cut_off = if *beyond { want - got } else { 0.0 };
                 }
+                lost.cut_off += power(&cut_off);
+                lost.all += power(want);
             },
         );
         lies_beyond
+    }
+}
+
+/// What a range cuts off of values, and these, by their powers.
+#[derive(Default)]
+pub(super) struct CutOff {
+    cut_off: f64,
+    all: f64,
+}
+
+impl CutOff {
+    /// Whether it is more than a range may.
+    pub(super) fn is_much(&self) -> bool {
+        let is_little = self.cut_off <= CUT_OFF * CUT_OFF * self.all;
+        !is_little
     }
 }
 

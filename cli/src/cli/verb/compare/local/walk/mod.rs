@@ -69,6 +69,17 @@ pub(super) struct Walk<'a> {
     coarsest: ElementType,
 }
 
+/// When the doubt of what a node makes is worked out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DoubtTiming {
+    /// Before it is held against the reference's: it is wanted, or takes no other run of the node.
+    Before,
+    /// In the first walk, once it deviates from the reference's.
+    OnDeviation,
+    /// The node cannot tell, or what it takes has none.
+    Never,
+}
+
 impl<'a> Walk<'a> {
     pub(super) fn new(
         reference: &'a Trace,
@@ -257,17 +268,20 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether the doubt of what a node makes is worked out before it is held against the reference's: where it is
-    /// wanted, or told without another run of the node.
-    fn is_told(&self, node: &NodeRun, outputs: &[Option<ObservedTensor>]) -> bool {
-        self.is_wanted(outputs) || is_told_at_once(node.op_type) && self.is_tellable(node)
-    }
-
-    /// Whether the doubt of what a node makes can be worked out in the first walk, where something deviates.
-    fn is_tellable(&self, node: &NodeRun) -> bool {
+    /// When the doubt of what a node makes is worked out.
+    fn doubt_timing(&self, node: &NodeRun, outputs: &[Option<ObservedTensor>]) -> DoubtTiming {
         let is_known = |input: &ObservedTensor| !self.undoubted.contains(&full_name(input));
         let is_inside = self.bodies.is_inside() || node.has_bodies();
-        self.wanted.is_none() && !is_inside && node.inputs.iter().flatten().all(is_known)
+        let is_first = self.wanted.is_none();
+        if self.is_wanted(outputs) {
+            DoubtTiming::Before
+        } else if !is_first || is_inside || !node.inputs.iter().flatten().all(is_known) {
+            DoubtTiming::Never
+        } else if is_told_at_once(node.op_type) {
+            DoubtTiming::Before
+        } else {
+            DoubtTiming::OnDeviation
+        }
     }
 
     /// Whether doubt is carried along to what a node makes.
@@ -295,8 +309,7 @@ impl Observer for Walk<'_> {
         self.coarsest = coarser(self.coarsest, outputs);
         let given = undoubted(node, &twins, outputs);
         let carried = LazyCell::new(|| doubts(node, &given, &made));
-        let is_told = !is_rough && self.is_told(node, outputs);
-        let is_tellable = !is_rough && self.is_tellable(node);
+        let timing = if is_rough { DoubtTiming::Never } else { self.doubt_timing(node, outputs) };
         let of_twins = made.iter().zip(left.into_iter().map(|(twin, _)| twin)).enumerate();
         for (output, (place, (made, left))) in outputs.iter_mut().zip(of_twins) {
             let (Some(output), Some(made)) = (output, made) else { continue };
@@ -318,7 +331,7 @@ impl Observer for Walk<'_> {
                 _ if is_constant => {}
                 Some(left) => twin = left,
                 None if is_rough => twin.doubt = rough(node, output, &twin, self.coarsest),
-                None if is_told => {
+                None if timing == DoubtTiming::Before => {
                     if let Some(Carried { doubt, share }) = tell() {
                         (twin.doubt, twin.share, is_doubted) = (doubt, share, true);
                     }
@@ -327,7 +340,7 @@ impl Observer for Walk<'_> {
             }
             let link = self.links.get(&name).cloned();
             let judged = link.and_then(|link| {
-                let tell = || is_tellable.then(tell)?;
+                let tell = || (timing == DoubtTiming::OnDeviation).then(tell)?;
                 self.judge(node, output, (&name, &link), (&mut twin, is_doubted), tell)
             });
             if let Some(want) = judged {

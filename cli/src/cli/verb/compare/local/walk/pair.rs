@@ -13,7 +13,7 @@ use super::super::numbers::{
     BLOCK, NumberReader, cast, is_computed_in, largest, peak, rounding, shaped, smallest,
     smallest_normal, wide,
 };
-use super::super::quantizers::EndCodes;
+use super::super::quantizers::{CutOff, EndCodes};
 use super::super::site::Site;
 use super::super::trace::shared;
 use super::Walk;
@@ -132,11 +132,20 @@ impl Walk<'_> {
     }
 
     /// What is found where a value belongs to one of the reference.
-    fn site(
+    fn site(&self, node: &NodeRun, pair: &PairedValue, twin: (&Twin, bool)) -> Option<Site> {
+        let ends = EndCodes::of(node, pair.want, &twin.0.value);
+        let mut lost = CutOff::default();
+        let site = self.held(node, pair, twin, ends.as_ref().map(|ends| (ends, &mut lost)))?;
+        if lost.is_much() { self.held(node, pair, twin, None) } else { Some(site) }
+    }
+
+    /// Holds a value against the reference's; what lies beyond the codes of a weight may be off, and is added up.
+    fn held(
         &self,
         node: &NodeRun,
         pair: &PairedValue,
         (twin, is_doubted): (&Twin, bool),
+        mut ends: Option<(&EndCodes, &mut CutOff)>,
     ) -> Option<Site> {
         let PairedValue { name, link, made, want, of_reference } = pair;
         let ty = made.0;
@@ -147,10 +156,9 @@ impl Walk<'_> {
         let (unit, least) = self.margin(node, want, twin, of_reference.is_some());
         // Nor does an operator that has no DOUBLE make what is beyond FLOAT.
         let margin = Margin { unit, least, end: largest(twin.value.0) };
-        let ends = EndCodes::of(node, want, &twin.value);
         let mut whole = Whole::default();
         let [mut wants, mut gots, mut mades] = [want, got, made].map(NumberReader::of);
-        let mut codes = ends.as_ref().map(EndCodes::codes);
+        let mut codes = ends.as_ref().map(|(ends, _)| ends.codes());
         for start in (0..want.1.len()).step_by(BLOCK) {
             let places = start..want.1.len().min(start + BLOCK);
             let (wanted, twins) = (wants.numbers(places.clone())?, gots.numbers(places.clone())?);
@@ -169,8 +177,10 @@ impl Walk<'_> {
                 let both = doubts.to_mut().iter_mut().zip(own.iter().skip(start));
                 both.for_each(|(doubt, own)| *doubt = doubt.max(*own));
             }
-            let is_end = match ends.as_ref().zip(codes.as_mut()) {
-                Some((ends, codes)) => ends.lies_beyond(&codes.numbers(places)?, (&twins, &wanted)),
+            let is_end = match ends.as_mut().zip(codes.as_mut()) {
+                Some(((ends, lost), codes)) => {
+                    ends.lies_beyond(&codes.numbers(places)?, (&twins, &wanted), lost)
+                }
                 None => vec![false; twins.len()],
             };
             let (made, want, doubts) = (if is_made { &twins } else { &made }, &wanted, &*doubts);
