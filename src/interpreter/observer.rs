@@ -15,6 +15,12 @@ use crate::plug::guard::without_panic;
 /// Watches a run of an [`Interpreter`] ([`Interpreter::run_observed`]), and may change what it sees. The nodes of a body are
 /// seen before the node that holds it, once for each time that the body runs.
 pub trait Observer {
+    /// What a node is known to make of what it is about to be given, by place, so that it does not run; `None` where that is
+    /// not known. A node that holds bodies is not asked for.
+    fn known(&mut self, _: &NodeRun) -> Option<Vec<Option<SharedTensor>>> {
+        None
+    }
+
     /// A node that has run. The nodes behind it are given what is left in `outputs`.
     ///
     /// # Errors
@@ -128,6 +134,12 @@ impl NodeRun<'_> {
     pub fn takes_tensors(&self) -> bool {
         let given = self.model.graph.node(self.id).inputs().iter().zip(&self.inputs);
         given.clone().all(|(given, shown)| given.is_some() == shown.is_some())
+    }
+
+    /// The names of what it makes, by place; `None` for what nobody takes.
+    pub fn output_names(&self) -> impl Iterator<Item = Option<&str>> {
+        let graph = &self.model.graph;
+        graph.node(self.id).outputs().iter().map(|made| made.map(|id| &*graph.value(id).name))
     }
 
     /// An error that names the node: what ends a run.

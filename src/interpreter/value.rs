@@ -65,6 +65,11 @@ impl TypedTensor {
         Ok(TypedTensor { ty, tensor: tensor.into() })
     }
 
+    /// What stands at the place of an output that nobody takes.
+    pub(super) fn unwanted() -> TractResult<TypedTensor> {
+        TypedTensor::native(Tensor::zero::<f32>(&[0])?)
+    }
+
     fn into_onnx(self) -> Result<OnnxTensor> {
         // Whoever has run a model need not know that its constants stay in their file.
         let tensor = Arc::unwrap_or_clone(self.tensor);

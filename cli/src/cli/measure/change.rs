@@ -82,6 +82,8 @@ impl WeightChange {
             change.is_cast = true;
             return Ok(change);
         }
+        let loaded = reference.loaded()?;
+        let reference = loaded.as_ref().unwrap_or(reference);
         if let Some(grid) = Grid::of([reference, converted], stored)? {
             change.numbers(reference, converted, &grid, stored)?;
         }
@@ -363,6 +365,9 @@ impl Halved {
 
 /// The largest finite magnitude.
 fn largest(weight: &Elements) -> TractResult<f64> {
+    if let Some(tensor) = weight.in_memory() {
+        return peak(weight.ty, tensor);
+    }
     let mut largest = 0.0f64;
     for places in blocks(weight.len()) {
         largest = largest.max(peak(weight.ty, &weight.part(places)?)?);

@@ -10,7 +10,7 @@ use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Audit;
 use tract_onnx_cast::interpreter::{
-    BodyInput, BodyOutput, Interpreter, NodeRun, ObservedTensor, Observer,
+    BodyInput, BodyOutput, Interpreter, NodeRun, ObservedTensor, Observer, SharedTensor,
 };
 use tract_onnx_cast::{CastOnnx, Error, ErrorKind, OnnxTensor, Result};
 
@@ -49,6 +49,10 @@ impl<'a> ProgressObserver<'a> {
 }
 
 impl Observer for ProgressObserver<'_> {
+    fn known(&mut self, node: &NodeRun) -> Option<Vec<Option<SharedTensor>>> {
+        self.observer.known(node)
+    }
+
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         self.progress.add(1);
         self.observer.node(node, outputs)

@@ -71,7 +71,7 @@ impl Measured {
         let Some(mut weights) = weights else { return };
         self.notes.append(&mut weights.notes);
         // Without a tolerance it is told node by node whether a weight of other values is right.
-        let is_by_tolerance = request.limits.has_tolerance() || request.samples.is_none();
+        let is_by_tolerance = request.limits.has_tolerance() || !request.has_verdict;
         let shows = self.failed() && is_by_tolerance;
         self.weights = Some(weights.judged(exercise, shows));
     }
@@ -170,7 +170,7 @@ pub(super) fn measure(
     };
     measured.add_weights(request, paired.weights, converted.exercise());
     drop((reference, converted));
-    if request.samples.is_some() {
+    if request.has_verdict {
         let changed = measured.weights.as_ref().map_or(&[][..], |weights| &weights.changed);
         let is_same = measured.outputs.iter().chain(&measured.saved).all(|tensor| tensor.identical);
         let local = inside.local(changed, is_same);

@@ -113,9 +113,10 @@ pub(crate) struct Compare {
     /// not run.
     #[arg(long, help_heading = "Comparison")]
     strict: bool,
-    /// How often the conversion runs with random rounding, to see how far rounding errors grow.
-    #[arg(long, value_name = "N", default_value_t = 3, help_heading = "Comparison")]
-    samples: u64,
+    /// How often the conversion runs with random rounding, to see how far rounding errors grow: 3 times where nothing is given, and
+    /// once where it has 16 million weights and no output of few numbers.
+    #[arg(long, value_name = "N", help_heading = "Comparison")]
+    samples: Option<u64>,
     /// Leave the verdict out, which takes several runs of both models: a tolerance judges alone. It is the quicker check of a
     /// large model.
     #[arg(long, help_heading = "Comparison", conflicts_with_all = ["samples", "suggest_tolerance"])]
@@ -177,7 +178,8 @@ impl Verb for Compare {
                 graph: self.graph.clone(),
                 is_strict: self.strict,
                 search: self.search.clone(),
-                samples: (!self.no_verdict).then_some(self.samples),
+                has_verdict: !self.no_verdict,
+                samples: self.samples,
             })
         };
         let requests = self.converted.iter().map(request).collect::<anyhow::Result<Vec<_>>>()?;

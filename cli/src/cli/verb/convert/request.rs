@@ -172,9 +172,6 @@ impl ConvertAnswer {
     }
 }
 
-/// How often the conversion runs with random rounding, as `compare` does by default.
-const SAMPLES: u64 = 3;
-
 /// What can be done where the model cannot be run.
 const UNVERIFIED: &str = "--unverified writes the model without running it";
 
@@ -324,9 +321,9 @@ impl ConvertRequest {
         let mut limits = ToleranceLimits::default();
         limits.judge_by(self.tolerance, &[]);
         // What was decided stands on these sets.
-        let (input, samples) = (self.input.clone(), Some(SAMPLES));
+        let input = self.input.clone();
         let pair = CompareRequest::of(&self.model, draft);
-        CompareRequest { input, limits, samples, ..pair }.answer(loader)
+        CompareRequest { input, limits, samples: None, ..pair }.answer(loader)
     }
 
     /// Why what was written does not hold: outputs beyond the tolerance, or, where none was given,

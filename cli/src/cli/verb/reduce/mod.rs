@@ -148,7 +148,7 @@ impl Reduce {
             ToleranceLimits::of(&file_of(converted), self.limits.as_deref())?;
         limits.judge_by(self.tolerance.of_every_output(), &self.per_output);
         let pair = CompareRequest::of(&self.reference, converted);
-        let pair = CompareRequest { input, limits, limits_file, samples: None, ..pair };
+        let pair = CompareRequest { input, limits, limits_file, has_verdict: false, ..pair };
         Ok(ReduceTask::Pair(Box::new(pair)))
     }
 }

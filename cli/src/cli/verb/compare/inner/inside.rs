@@ -47,7 +47,7 @@ impl<'a> Inside<'a> {
             subject,
             models: reference.model.as_ref().zip(converted.model.as_ref()),
             is_all_wanted: request.all_tensors,
-            is_judged: request.samples.is_some(),
+            is_judged: request.has_verdict,
             tolerance: request.limits.inner(),
             has_differed: false,
             pending: vec![],

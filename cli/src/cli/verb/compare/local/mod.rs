@@ -68,8 +68,8 @@ pub(super) struct Subject<'a> {
     pub(super) casts: HashSet<String>,
     /// The reference's constants that are more than rounded in the conversion.
     pub(super) changed: HashSet<String>,
-    /// How often the conversion runs with its roundings perturbed.
-    pub(super) samples: u64,
+    /// How often the conversion runs with its roundings perturbed; `None` where that depends on its size.
+    pub(super) samples: Option<u64>,
 }
 
 impl<'a> Subject<'a> {
@@ -84,7 +84,7 @@ impl<'a> Subject<'a> {
             weights: weights.map(|weights| weights.names.clone()).unwrap_or_default(),
             casts: weights.map(|weights| weights.casts.clone()).unwrap_or_default(),
             changed: changed.map(|weight| weight.fact.name.clone()).collect(),
-            samples: request.samples.unwrap_or(0),
+            samples: request.samples,
         }
     }
 }
@@ -217,7 +217,9 @@ impl<'a> LocalComparison<'a> {
         let (found, mut wrong, others) = if band.is_some() {
             walked()?
         } else {
-            let (model, exact, count) = (&self.model, &**trace_b, self.subject.samples);
+            let (model, exact) = (&self.model, &**trace_b);
+            let usual = || band::usual_count(exact, outputs.iter().map(|(_, output)| &**output));
+            let count = self.subject.samples.unwrap_or_else(usual);
             let samples = Samples { exact, model, inputs: given()?, count };
             let (walked, found, seeds) = samples.beside(at_once, walked)?;
             (*band, self.local.seeds) = (Some(found), seeds);

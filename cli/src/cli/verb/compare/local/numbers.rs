@@ -13,7 +13,7 @@ use crate::cli::measure::value::part;
 use crate::cli::tensor::{elements, of_numbers};
 
 /// How many elements are looked at at once.
-pub(super) const BLOCK: usize = 1 << 14;
+pub(super) const BLOCK: usize = 1 << 12;
 
 /// Values of this magnitude stand for an infinity, and are not computed.
 pub(super) const MASK: f64 = 1e30;

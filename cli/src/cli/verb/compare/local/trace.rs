@@ -85,10 +85,12 @@ pub(in crate::cli::verb::compare) struct Trace {
 
 /// The name of a value with the path of its graph below the main one.
 pub(super) fn full_name(tensor: &ObservedTensor) -> String {
-    match &*tensor.graph {
-        "" => tensor.name.to_string(),
-        graph => format!("{graph}/{}", tensor.name),
-    }
+    name_in(&tensor.graph, &tensor.name)
+}
+
+/// The name of a value of a graph with the path of that below the main one.
+pub(super) fn name_in(graph: &str, name: &str) -> String {
+    if graph.is_empty() { name.to_string() } else { format!("{graph}/{name}") }
 }
 
 pub(super) fn shared(tensor: &ObservedTensor) -> SharedTensor {

@@ -56,8 +56,9 @@ pub(crate) struct CompareRequest {
     /// Whether a verdict that stands on little fails.
     pub(crate) is_strict: bool,
     pub(crate) search: SearchArgs,
-    /// How often the conversion runs with its roundings perturbed; `None` where nothing but the
-    /// tolerance judges.
+    /// Whether a verdict is made; nothing but the tolerance judges otherwise.
+    pub(crate) has_verdict: bool,
+    /// How often the conversion runs with its roundings perturbed; `None` where that depends on its size.
     pub(crate) samples: Option<u64>,
 }
 
@@ -75,6 +76,7 @@ impl CompareRequest {
             graph: None,
             is_strict: false,
             search: SearchArgs::none(),
+            has_verdict: true,
             samples: Some(0),
         }
     }

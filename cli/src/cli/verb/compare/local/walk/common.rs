@@ -6,7 +6,7 @@ use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
 
 use super::super::doubt::Twin;
 use super::super::numbers::{is_computed_in, wide};
-use super::super::trace::full_name;
+use super::super::trace::{full_name, name_in};
 use super::Walk;
 
 /// Operators that round, of which a twin is free.
@@ -22,7 +22,6 @@ impl Walk<'_> {
         &self,
         node: &NodeRun,
         twins: &[Option<Twin>],
-        outputs: &[Option<ObservedTensor>],
     ) -> Option<Vec<Option<SharedTensor>>> {
         let is_onnx = matches!(node.domain, "" | "ai.onnx");
         let is_other = ROUNDS.contains(&node.op_type) || RANDOM.contains(&node.op_type);
@@ -31,7 +30,8 @@ impl Walk<'_> {
         if !is_onnx || is_other || takes_others || is_inside {
             return None;
         }
-        let link = self.links.get(&full_name(outputs.iter().flatten().next()?))?;
+        let first = node.output_names().flatten().next()?;
+        let link = self.links.get(&name_in(&node.graph, first))?;
         let ran = self.reference.maker(&link.reference)?;
         // What is beside one model is not beside the other.
         let is_beside = |held: &AttributeProto| {
@@ -54,7 +54,7 @@ impl Walk<'_> {
         if !is_alike || !given.all(|is_of_reference| is_of_reference) {
             return None;
         }
-        let made = outputs.iter().enumerate().map(|(place, output)| match output {
+        let made = node.output_names().enumerate().map(|(place, output)| match output {
             None => Some(None),
             Some(_) => {
                 let made = self.reference.first(ran.outputs.get(place)?)?;
@@ -156,7 +156,7 @@ mod tests {
     impl Observer for Noted<'_> {
         fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
             let twins = self.0.twins_of(node);
-            self.1.push(self.0.made_by_reference(node, &twins, outputs).is_some());
+            self.1.push(self.0.made_by_reference(node, &twins).is_some());
             self.0.node(node, outputs)
         }
     }

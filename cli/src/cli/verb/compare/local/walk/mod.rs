@@ -15,6 +15,7 @@ mod values;
 use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use tract_onnx_cast::interpreter::{
     BodyInput, BodyOutput, NodeRun, ObservedTensor, Observer, SharedTensor,
@@ -61,12 +62,20 @@ pub(super) struct Walk<'a> {
     order: Vec<(Vec<String>, Vec<String>)>,
     pub(super) quantizers: Quantizers,
     bodies: Bodies,
+    /// What is known of the node that runs.
+    known: Option<KnownNode>,
     /// Values of which no doubt was worked out, in the first walk.
     undoubted: HashSet<String>,
     /// Values that were held against the reference's with their doubt there.
     pub(super) doubted: Vec<String>,
     /// The type of half precision or more that rounds most of those that nodes have made so far.
     coarsest: ElementType,
+}
+
+/// What a node takes, free of its types' rounding, and what it makes of that, if the reference has made the same.
+struct KnownNode {
+    twins: Vec<Option<Twin>>,
+    made: Option<Vec<Option<SharedTensor>>>,
 }
 
 /// When the doubt of what a node makes is worked out.
@@ -113,6 +122,7 @@ impl<'a> Walk<'a> {
             order,
             quantizers,
             bodies: Bodies::default(),
+            known: None,
             undoubted: HashSet::new(),
             doubted: vec![],
             coarsest: ElementType::Float,
@@ -189,7 +199,7 @@ impl<'a> Walk<'a> {
             None => shared(input),
         };
         let is_exact = is_weight && value.0 == input.element_type && value.0.bits() >= 32;
-        let is_same = std::sync::Arc::ptr_eq(&value.1, &input.tensor);
+        let is_same = Arc::ptr_eq(&value.1, &input.tensor);
         if is_exact && (is_same || value.1.as_bytes() == input.tensor.as_bytes()) {
             // The node is then given what it has been given, and need not run again.
             return Some(Twin::new(shared(input), Doubt::Relative(0.0)));
@@ -212,6 +222,12 @@ impl<'a> Walk<'a> {
         node.inputs.iter().enumerate().map(twin).collect()
     }
 
+    fn known_of(&self, node: &NodeRun) -> KnownNode {
+        let twins = self.twins_of(node);
+        let made = self.made_by_reference(node, &twins);
+        KnownNode { twins, made }
+    }
+
     /// What a node makes of twins, and the twins in the types that it has taken: in DOUBLE where one is,
     /// as a conversion from DOUBLE may overflow; else in the conversion's own.
     fn made_of(
@@ -220,9 +236,6 @@ impl<'a> Walk<'a> {
         twins: Vec<Option<Twin>>,
         outputs: &[Option<ObservedTensor>],
     ) -> (Vec<Option<Twin>>, Vec<Option<SharedTensor>>, bool) {
-        if let Some(made) = self.made_by_reference(node, &twins, outputs) {
-            return (twins, made, false);
-        }
         if let Some(twins) = in_double(node, &twins) {
             let (made, is_rough) = Walk::made(node, &twins, outputs);
             if !is_rough {
@@ -252,12 +265,8 @@ impl<'a> Walk<'a> {
                 return (vec![Some(value)], false);
             }
         }
-        let is_actual = node.inputs.iter().zip(twins).all(|(input, twin)| match (input, twin) {
-            (Some(input), Some(twin)) => std::sync::Arc::ptr_eq(&input.tensor, &twin.value.1),
-            (None, None) => true,
-            _ => false,
-        });
-        if is_actual || node.has_bodies() {
+        let mut given = node.inputs.iter().zip(twins);
+        if given.all(|(input, twin)| is_given(input, twin)) || node.has_bodies() {
             return (as_made(), node.has_bodies() || is_of_sequence(node));
         }
         let given: Vec<Option<SharedTensor>> =
@@ -292,19 +301,43 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Whether a twin is what a node is given.
+fn is_given(input: &Option<ObservedTensor>, twin: &Option<Twin>) -> bool {
+    match (input, twin) {
+        (Some(input), Some(twin)) => Arc::ptr_eq(&input.tensor, &twin.value.1),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
 /// Whether a node takes codes at a place.
 fn is_code(node: &NodeRun, place: usize) -> bool {
     place == 0 && node.op_type == "DequantizeLinear"
 }
 
 impl Observer for Walk<'_> {
+    fn known(&mut self, node: &NodeRun) -> Option<Vec<Option<SharedTensor>>> {
+        let known = self.known_of(node);
+        let given = node.inputs.iter().zip(&known.twins);
+        let is_given = given.clone().all(|(input, twin)| is_given(input, twin));
+        let made = known.made.clone().filter(|_| is_given);
+        self.known = Some(known);
+        made
+    }
+
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
-        let twins = self.twins_of(node);
         let left = self.left(node, outputs);
         let taken = node.inputs.iter().flatten().map(full_name);
         let taken = taken.chain(left.iter().filter_map(|(_, name)| name.clone())).collect();
         self.order.push((taken, outputs.iter().flatten().map(full_name).collect()));
-        let (twins, made, is_rough) = self.made_of(node, twins, outputs);
+        let KnownNode { twins, made } = match self.known.take() {
+            Some(known) => known,
+            None => self.known_of(node),
+        };
+        let (twins, made, is_rough) = match made {
+            Some(made) => (twins, made, false),
+            None => self.made_of(node, twins, outputs),
+        };
         self.quantizers.see(node, &twins, &made, outputs);
         self.coarsest = coarser(self.coarsest, outputs);
         let given = undoubted(node, &twins, outputs);

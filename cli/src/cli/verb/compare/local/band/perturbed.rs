@@ -1,34 +1,26 @@
-//! How far the conversion's roundings may put its values: it runs a few times with each result
-//! moved up or down by a unit in the last place, at random.
+//! A run of the conversion with each result moved up or down by a unit in its last place, at random.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use rand::rngs::ChaCha12Rng;
 use rand::{Rng, RngExt, SeedableRng};
-use tract_onnx::prelude::{Tensor, TractResult};
-use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer, SharedTensor};
+use tract_onnx::prelude::Tensor;
+use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer};
 use tract_onnx_cast::kernel::Level;
-use tract_onnx_cast::{ElementType, Family, OnnxTensor, Result, tensor_proto};
+use tract_onnx_cast::{ElementType, Family, Result, tensor_proto};
 
-use super::doubt::MOVED;
-use super::numbers::{each_pair, is_computed_in, largest, numbers, rounding, tensor};
-use super::site::{Site, Sites};
-use super::trace::{Trace, full_name, shared};
-use crate::cli::found::verdict::BothErrors;
-use crate::cli::measure::change::STANDS_FOR_INFINITY;
-use crate::cli::measure::number::Num;
-use crate::cli::process::worker::STACK_BYTES;
-use crate::cli::work::engine::ProgressObserver;
+use super::super::doubt::MOVED;
+use super::super::numbers::{is_computed_in, largest, numbers, rounding, tensor};
+use super::super::trace::{Trace, full_name, shared};
+use super::power;
 
 /// A conversion whose results are moved at random, and how far its values go from `exact`.
-struct Perturbed<'a> {
+pub(super) struct Perturbed<'a> {
     exact: &'a Trace,
     rng: ChaCha12Rng,
     /// The power of what values are off, by their names.
-    noise: HashMap<String, f64>,
+    pub(super) noise: HashMap<String, f64>,
 }
 
 /// A constant of fewer elements may be a size or an epsilon.
@@ -101,6 +93,10 @@ fn move_halves(rng: &mut ChaCha12Rng, (bytes, moved): (&mut [u8], usize), ends: 
 }
 
 impl Perturbed<'_> {
+    pub(super) fn new(exact: &Trace, seed: u64) -> Perturbed<'_> {
+        Perturbed { exact, rng: ChaCha12Rng::seed_from_u64(seed), noise: HashMap::new() }
+    }
+
     fn perturb(&mut self, held: &mut ObservedTensor) {
         let ty = held.element_type;
         let is_code = !matches!(ty.family(), Family::Float(_));
@@ -214,137 +210,16 @@ impl Observer for Perturbed<'_> {
     }
 }
 
-/// The power of what two values are apart; `None` if they are not of one length.
-fn power(x: &SharedTensor, y: &SharedTensor) -> Option<f64> {
-    if x.1.len() != y.1.len() {
-        return None;
-    }
-    let mut power = 0.0;
-    each_pair(x, y, |_, x, y| {
-        let error = (x - y) * (x - y);
-        power += if error.is_finite() { error } else { 0.0 };
-    })?;
-    Some(power)
-}
-
-/// How far samples put the values of a conversion from what `exact` has of them, by their power.
-pub(super) type Band = HashMap<String, f64>;
-
-/// Runs of the conversion, perturbed by the seeds from 1 on. They know nothing of one another.
-pub(super) struct Samples<'a> {
-    pub(super) exact: &'a Trace,
-    pub(super) model: &'a Interpreter,
-    pub(super) inputs: Vec<OnnxTensor>,
-    pub(super) count: u64,
-}
-
-impl Samples<'_> {
-    /// Runs them on as many threads as may run at once, of which this one does other work first. The
-    /// seeds are those that the conversion ran with. Its errors are those of the other work.
-    pub(super) fn beside<T>(
-        &self,
-        at_once: usize,
-        work: impl FnOnce() -> TractResult<T>,
-    ) -> TractResult<(T, Band, Vec<u64>)> {
-        let (next, ran) = (AtomicU64::new(1), Mutex::new(BTreeMap::new()));
-        let run = || {
-            loop {
-                let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed > self.count {
-                    break;
-                }
-                if let Some(noise) = self.noise(seed) {
-                    ran.lock().unwrap_or_else(PoisonError::into_inner).insert(seed, noise);
-                }
-            }
-        };
-        let done = thread::scope(|scope| {
-            for _ in (1..at_once).zip(0..self.count) {
-                // Without a thread to be had the others do it all.
-                let thread = thread::Builder::new().stack_size(STACK_BYTES);
-                let _ = thread.spawn_scoped(scope, run);
-            }
-            let done = work()?;
-            run();
-            TractResult::Ok(done)
-        })?;
-        let ran = ran.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let (mut band, seeds) = (Band::new(), ran.keys().copied().collect());
-        for (name, noise) in ran.into_values().flatten() {
-            let most = band.entry(name).or_default();
-            *most = most.max(noise);
-        }
-        Ok((done, band, seeds))
-    }
-
-    /// How far a sample puts the values; `None` if it cannot run: a size that is computed of perturbed
-    /// values may not fit.
-    fn noise(&self, seed: u64) -> Option<HashMap<String, f64>> {
-        let rng = ChaCha12Rng::seed_from_u64(seed);
-        let mut perturbed = Perturbed { exact: self.exact, rng, noise: HashMap::new() };
-        let what = format!("rounding at random, {seed} of {}", self.count);
-        let mut told = ProgressObserver::of(&mut perturbed, &what, self.exact.nodes.len());
-        self.model.run_observed(self.inputs.clone(), &mut told).ok()?;
-        Some(perturbed.noise)
-    }
-}
-
-/// Whether values are a mask's, of which the least stand for an infinity.
-fn is_mask(want: &[f64]) -> bool {
-    let is_end = |x: &f64| *x <= -STANDS_FOR_INFINITY;
-    want.iter().any(is_end) && want.iter().all(|x| is_end(x) || x.abs() < STANDS_FOR_INFINITY)
-}
-
-/// The errors of each value of both sides, with the band of those that samples reach. What a mask is
-/// off by is no error: it ends where its type does.
-pub(super) fn both_errors((a, b, sites): (&Trace, &Trace, &Sites), band: &Band) -> Vec<BothErrors> {
-    let row = |site: &Site| {
-        let (wanted, made) = (a.first(&site.reference), b.first(&site.converted));
-        let (want, got) = (wanted.and_then(numbers), made.and_then(numbers));
-        let is_kept = got.iter().flatten().all(|x| !x.is_nan());
-        if is_kept && want.as_ref().is_some_and(|want| is_mask(want)) {
-            return None;
-        }
-        let size: f64 = want.iter().flatten().filter(|x| x.is_finite()).map(|x| x * x).sum();
-        let relative = |noise: f64| if noise == 0.0 { 0.0 } else { (noise / size).sqrt() };
-        let accumulated = want.zip(got).filter(|(x, y)| x.len() == y.len());
-        let is_apart =
-            |x: &[f64], y: &[f64]| x.iter().zip(y).any(|(x, y)| x.is_finite() != y.is_finite());
-        let accumulated = accumulated.map(|(x, y)| {
-            if is_apart(&x, &y) {
-                f64::INFINITY
-            } else {
-                relative(wanted.zip(made).and_then(|(x, y)| power(x, y)).unwrap_or_default())
-            }
-        });
-        let band = band.get(&site.converted).map(|noise| relative(*noise));
-        Some(errors(site, accumulated, band))
-    };
-    sites.all.iter().filter_map(row).collect()
-}
-
-/// The errors of a value.
-pub(super) fn errors(site: &Site, accumulated: Option<f64>, band: Option<f64>) -> BothErrors {
-    BothErrors {
-        tensor: site.converted.clone(),
-        node: site.node.clone(),
-        op: site.op.clone(),
-        accumulated: accumulated.map(Num),
-        local: Num(site.relative()),
-        band: band.map(Num),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use anyhow::Context;
+    use tract_onnx::prelude::TractResult;
 
-    use super::super::numbers::tests::in_file;
+    use super::super::super::numbers::tests::in_file;
     use super::*;
 
     fn perturbed<T>(run: impl FnOnce(&mut Perturbed) -> T) -> T {
-        let (exact, rng) = (Trace::default(), ChaCha12Rng::seed_from_u64(1));
-        run(&mut Perturbed { exact: &exact, rng, noise: HashMap::new() })
+        run(&mut Perturbed::new(&Trace::default(), 1))
     }
 
     #[test]
