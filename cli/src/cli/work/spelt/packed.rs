@@ -79,9 +79,8 @@ impl Writer<'_> {
         let zeros = self.hold(value, "zeros", ty, &[blocks, rows], zeros)?;
         let size = int_attribute("block_size", i64::try_from(size).ok()?);
         let blocks = vec![int_attribute("axis", 0), size];
-        let weight = parts.add("DequantizeLinear", vec![codes, scales, zeros], blocks, None);
         let name = self.weight(value);
-        Some(parts.add("Identity", vec![weight], vec![], name))
+        Some(parts.add("DequantizeLinear", vec![codes, scales, zeros], blocks, name))
     }
 
     /// Dequantises each block as a row, and puts these together.

@@ -75,6 +75,14 @@ pub(super) fn rounded(
     tensor(exact.0, exact.1.shape(), &values)
 }
 
+/// Whether a weight of a shape is in another order of axes where it has another shape; `None` where its values tell.
+pub(super) fn is_turned(exact: &[usize], held: &[usize]) -> Option<bool> {
+    match exact {
+        [rows, columns] if rows == columns => None,
+        _ => Some(exact != held),
+    }
+}
+
 /// The weight in the order of axes that a constant has, and whether that is another one: of a
 /// square matrix the one in which the two are nearer.
 pub(super) fn laid_out(exact: &SharedTensor, held: &SharedTensor) -> Option<(SharedTensor, bool)> {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 
 use super::Subject;
-use super::exact_inputs::{laid_out, rounded};
+use super::exact_inputs::{is_turned, laid_out, rounded};
 use super::links::{Link, Links};
 use super::numbers::{cast, is_computed_in, wide};
 use super::trace::Trace;
@@ -37,7 +37,9 @@ impl<'a> ReferenceWeights<'a> {
         pairs.sort_by_key(|(reference, _)| (subject.casts.contains(*reference), *reference));
         for (reference, converted) in pairs {
             let held = a.form(reference).filter(|_| a.is_constant(reference));
-            let Some((ty, _)) = held.filter(|(ty, _)| is_computed_in(wide(*ty))) else { continue };
+            let Some((ty, shape)) = held.filter(|(ty, _)| is_computed_in(wide(*ty))) else {
+                continue;
+            };
             let is_float = b.form(converted).is_some_and(|(ty, _)| is_computed_in(ty));
             if subject.changed.contains(reference) || !is_float {
                 continue;
@@ -55,8 +57,12 @@ impl<'a> ReferenceWeights<'a> {
             }
             let is_made = b.maker(converted).is_some_and(|ran| ran.op == "DequantizeLinear");
             let exact = || cast(&weights.read(a, reference)?, wide(ty));
-            let turned = || laid_out(&exact()?, &b.again(model, converted)?);
-            if is_made && turned().is_some_and(|(_, is_turned)| !is_turned) {
+            let by_values = || Some(laid_out(&exact()?, &b.again(model, converted)?)?.1);
+            let has_order = || {
+                let made = b.form(converted)?.1;
+                is_turned(shape, made).or_else(by_values)
+            };
+            if is_made && has_order() == Some(false) {
                 let link = Link { reference: reference.clone(), is_sure: true };
                 links.insert(converted.clone(), link);
             }
