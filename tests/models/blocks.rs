@@ -7,7 +7,7 @@ use tract_onnx_cast::{ElementType, OnnxTensor};
 use crate::common::proto::Sketch;
 
 /// Columns of so many elements are in blocks of 384.
-const DEPTH: usize = 2048;
+const DEPTH: usize = 1 << 14;
 /// The last block has one column.
 const COLUMNS: usize = 2 * 384 + 1;
 

@@ -22,6 +22,7 @@ mod half;
 mod honoured;
 mod int64;
 mod interpreter;
+mod known;
 mod late;
 mod limits;
 mod n_bits;

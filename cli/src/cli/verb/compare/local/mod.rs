@@ -218,7 +218,8 @@ impl<'a> LocalComparison<'a> {
             walked()?
         } else {
             let (model, exact) = (&self.model, &**trace_b);
-            let usual = || band::usual_count(exact, outputs.iter().map(|(_, output)| &**output));
+            let made = || outputs.iter().filter_map(|(_, output)| exact.first(output));
+            let usual = || band::usual_count(exact.weights(), made());
             let count = self.subject.samples.unwrap_or_else(usual);
             let samples = Samples { exact, model, inputs: given()?, count };
             let (walked, found, seeds) = samples.beside(at_once, walked)?;

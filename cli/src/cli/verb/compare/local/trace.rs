@@ -175,6 +175,11 @@ impl Trace {
         Some((*ty, Arc::new(Tensor::stack_tensors(0, &each).ok()?)))
     }
 
+    /// How many elements its constants have.
+    pub(super) fn weights(&self) -> usize {
+        self.constants.values().map(|held| held.shape.iter().product::<usize>()).sum()
+    }
+
     /// How many bytes its values have.
     pub(in crate::cli::verb::compare) fn bytes(&self) -> usize {
         let bytes = |(_, tensor): &SharedTensor| tensor.len() * tensor.datum_type().size_of();

@@ -38,20 +38,16 @@ fn power(x: &SharedTensor, y: &SharedTensor) -> Option<f64> {
 /// How far samples put the values of a conversion from what `exact` has of them, by their power.
 pub(super) type Band = HashMap<String, f64>;
 
-/// How often a conversion runs where nobody says. The more errors add up in a value, and the more elements it has, the less do the
-/// powers of two runs differ.
+/// How often a conversion of so many weights, which makes these outputs, runs where nobody says. The more errors add up in a value,
+/// and the more elements it has, the less do the powers of two runs differ.
 pub(super) fn usual_count<'a>(
-    converted: &Trace,
-    mut outputs: impl Iterator<Item = &'a str>,
+    weights: usize,
+    mut outputs: impl Iterator<Item = &'a SharedTensor>,
 ) -> u64 {
     const MANY_WEIGHTS: usize = 1 << 24;
     const FEW_NUMBERS: usize = 1000;
-    let of_few = |name: &str| {
-        let value = converted.first(name);
-        value.is_some_and(|(ty, held)| is_computed_in(*ty) && held.len() < FEW_NUMBERS)
-    };
-    let weights = converted.constants.values().map(|held| held.shape.iter().product::<usize>());
-    if weights.sum::<usize>() >= MANY_WEIGHTS && !outputs.any(of_few) { 1 } else { 3 }
+    let is_of_few = |(ty, output): &SharedTensor| is_computed_in(*ty) && output.len() < FEW_NUMBERS;
+    if weights >= MANY_WEIGHTS && !outputs.any(is_of_few) { 1 } else { 3 }
 }
 
 /// Runs of the conversion, perturbed by the seeds from 1 on. They know nothing of one another.
@@ -155,5 +151,31 @@ pub(super) fn errors(site: &Site, accumulated: Option<f64>, band: Option<f64>) -
         accumulated: accumulated.map(Num),
         local: Num(site.relative()),
         band: band.map(Num),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tract_onnx::prelude::Tensor;
+    use tract_onnx_cast::ElementType;
+
+    use super::*;
+
+    #[test]
+    fn a_large_model_runs_once_unless_an_output_has_few_numbers() -> TractResult<()> {
+        let output = |ty: ElementType, elements: usize| {
+            TractResult::Ok((ty, Arc::new(Tensor::zero_dt(ty.datum_type(), &[elements])?)))
+        };
+        let many = output(ElementType::Float, 1000)?;
+        let few = output(ElementType::Float16, 999)?;
+        let token = output(ElementType::Int64, 1)?;
+        let count =
+            |weights, outputs: &[&SharedTensor]| usual_count(weights, outputs.iter().copied());
+        assert_eq!(count(1 << 24, &[&many, &token]), 1);
+        assert_eq!(count((1 << 24) - 1, &[&many]), 3);
+        assert_eq!(count(1 << 24, &[&many, &few]), 3);
+        Ok(())
     }
 }

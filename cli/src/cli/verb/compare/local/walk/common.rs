@@ -150,13 +150,20 @@ mod tests {
         model(17, 1.0, nodes.into_iter().chain([sequence, last]).collect())
     }
 
-    /// A walk that notes which of its nodes are the reference's own.
+    /// A walk that notes which of its nodes are the reference's own, which it knows before they run.
     struct Noted<'a>(Walk<'a>, Vec<bool>);
 
     impl Observer for Noted<'_> {
-        fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
+        fn known(&mut self, node: &NodeRun) -> Option<Vec<Option<SharedTensor>>> {
             let twins = self.0.twins_of(node);
-            self.1.push(self.0.made_by_reference(node, &twins).is_some());
+            let is_own = self.0.made_by_reference(node, &twins).is_some();
+            let known = self.0.known(node);
+            assert_eq!(known.is_some(), is_own);
+            self.1.push(is_own);
+            known
+        }
+
+        fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
             self.0.node(node, outputs)
         }
     }
