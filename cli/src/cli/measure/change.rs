@@ -82,8 +82,6 @@ impl WeightChange {
             change.is_cast = true;
             return Ok(change);
         }
-        let loaded = reference.loaded()?;
-        let reference = loaded.as_ref().unwrap_or(reference);
         if let Some(grid) = Grid::of([reference, converted], stored)? {
             change.numbers(reference, converted, &grid, stored)?;
         }

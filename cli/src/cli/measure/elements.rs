@@ -13,10 +13,7 @@ use crate::cli::measure::value::part;
 use crate::cli::tensor::NamedTensor;
 
 /// How many elements are looked at at once.
-const BLOCK: usize = 1 << 18;
-
-/// So many are read at once, where they are to be looked at more than once.
-const LOADED: usize = 1 << 24;
+const BLOCK: usize = 1 << 16;
 
 /// A tensor whose elements can be read some at a time.
 pub(crate) struct Elements<'a> {
@@ -85,17 +82,6 @@ impl<'a> Elements<'a> {
         let ElementStorage::InMemory(tensor) = &self.held else { return None };
         let stored = tensor_proto::untransposed(tensor)?;
         Some(Elements::of(self.ty, Cow::Owned(stored)))
-    }
-
-    /// The same in memory, of those that stay in their file and are few enough to be read at once; `None` of any others.
-    /// Fails as [`Elements::whole`] does.
-    pub(crate) fn loaded(&self) -> TractResult<Option<Elements<'static>>> {
-        let ElementStorage::InFile { proto, folder, .. } = &self.held else { return Ok(None) };
-        if self.len() > LOADED {
-            return Ok(None);
-        }
-        let (ty, tensor) = tensor_proto::read(proto, *folder)?;
-        Ok(Some(Elements::of(ty, Cow::Owned(tensor))))
     }
 
     /// All of them, where they are in memory.
