@@ -64,6 +64,23 @@ fn grids_are_sampled_as_tract_does() {
     }
 }
 
+/// The same bits, also of angles that are large, infinite or none.
+#[test]
+fn angles_are_those_of_tract() {
+    let mut x = numbers(&[3, 1001]);
+    let mut plain = x.try_as_plain_ram_mut().unwrap();
+    let values = plain.as_slice_mut::<f32>().unwrap();
+    for (place, value) in values.iter_mut().enumerate() {
+        *value *= [1.0, 1e3, 1e10, 1e-30][place % 4];
+    }
+    values[..4].copy_from_slice(&[f32::NAN, f32::INFINITY, f32::MAX, -0.0]);
+    for op in ["Cos", "Sin"] {
+        let (ours, stock) = both(&sketch(op, &[&[3, 1001]], vec![]).model(), &[x.clone()]);
+        let bits = |made: &Tensor| made.as_bytes().to_vec();
+        assert!(bits(&ours) == bits(&stock), "{op}");
+    }
+}
+
 #[test]
 fn softmax_of_columns_is_that_of_rows() {
     for shape in [&[5, 70][..], &[2, 129, 3, 65], &[3, 4, 1], &[2, 0, 3]] {

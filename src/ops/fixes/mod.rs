@@ -1,6 +1,6 @@
 //! Operators of tract's that compute something else than ONNX says, put right (`docs/upstream.md` says of each what is wrong). Some
-//! are here for their speed: `GridSample`, `Softmax`, products and convolutions of integers, and norms, which are put together again
-//! where our sums stand in the place of those that tract makes one of.
+//! are here for their speed: `Cos`, `GridSample`, `Sin`, `Softmax`, products and convolutions of integers, and norms, which are put
+//! together again where our sums stand in the place of those that tract makes one of.
 //!
 //! - `table`: which they are: a row goes, and its file with it, once tract computes it rightly, which `tests/models/stock.rs` finds out
 //! - `arithmetic`: of integers, and of numbers that tract simplifies; `functions`: of one number; `extremes`: of two

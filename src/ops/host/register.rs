@@ -5,11 +5,13 @@ use tract_onnx::Onnx;
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
 
+use super::hook::Hook;
+use super::hooked::build_hooked;
 use super::stock::{Build, Built, is_stock, operators, stock};
 use super::{at_opset, checked, measured, operands};
 use crate::ops::fixes::places::grid_sample;
-use crate::ops::fixes::rows;
 use crate::ops::fixes::table::{By, FIXES};
+use crate::ops::fixes::{functions, rows};
 use crate::ops::weights::tied;
 use crate::ops::{cast, quantize};
 
@@ -24,11 +26,18 @@ const OWN_OPERATORS: &[(&str, Build)] = &[
 
 /// What tract does not have, or what is faster here. What somebody else has registered is theirs.
 const ADDED_OPERATORS: &[(&str, Build)] = &[
+    ("Cos", function),
     ("DynamicQuantizeLinear", quantize::dynamic::build),
     (quantize::n_bits::BNB4, quantize::n_bits::build),
     ("GridSample", grid_sample::build),
+    ("Sin", function),
     ("Softmax", rows::build_softmax),
 ];
+
+/// Builds a function of tract's, in whose place ours is wired, which is faster behind a product.
+fn function(context: &ParsingContext, node: &NodeProto) -> Built {
+    build_hooked(context, node, node, Hook::Instead(functions::function))
+}
 
 /// Operators without operands, whose values tract finds in the model by what it builds of them.
 const CONSTANT_OPERATORS: &[&str] = &["Constant", "ConstantLike"];
@@ -61,7 +70,7 @@ fn build(context: &ParsingContext, node: &NodeProto) -> Built {
         let fix = FIXES.iter().find(|fix| fix.operators.contains(&&*node.op_type));
         let (op, closures) = match fix.map(|fix| fix.by) {
             Some(By::Build(build)) => build(context, node)?,
-            Some(By::Hook(hook)) => super::hooked::build_hooked(context, node, node, hook)?,
+            Some(By::Hook(hook)) => build_hooked(context, node, node, hook)?,
             None => stock(&node.op_type).context("an operator of tract's")?(context, node)?,
         };
         Ok((operands::guarded(context, node, op), closures))

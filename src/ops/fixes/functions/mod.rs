@@ -38,6 +38,8 @@ members! {
         /// At least `alpha` and at most `beta`: `Relu` and `Clip`.
         Bound,
         Celu,
+        /// As tract's, which waits for each element behind a product of its kernels ([`Level::clear_upper_halves`]).
+        Cos,
         Elu,
         Erf,
         Gelu,
@@ -53,6 +55,8 @@ members! {
         /// `alpha` and `gamma`, which is `beta` here.
         Selu,
         Sigmoid,
+        /// As `Cos`.
+        Sin,
         Sinh,
         Softplus,
         /// What tract takes for a number where it is squared.
@@ -104,6 +108,7 @@ impl ElementFunction {
                 let below = alpha * (x / alpha).exp_m1();
                 (if x < 0.0 { 0.0 } else { x }) + (if below > 0.0 { 0.0 } else { below })
             }
+            Kind::Cos => x.cos(),
             Kind::Elu => elu(x),
             Kind::Erf => libm::erf(x),
             Kind::Gelu => {
@@ -131,6 +136,7 @@ impl ElementFunction {
             Kind::Selu => beta * elu(x),
             Kind::Sigmoid => sigmoid(x),
             Kind::Power => x.powf(alpha),
+            Kind::Sin => x.sin(),
             Kind::Sinh => x.sinh(),
             Kind::Softplus => (if x < 0.0 { 0.0 } else { x }) + (-x.abs()).exp().ln_1p(),
             Kind::Sqrt => x.sqrt(),
@@ -207,6 +213,8 @@ impl ElementFunction {
         let usual = |x: f64| (2f64.powi(-20)..2f64.powi(20)).contains(&x.abs());
         let (one, scale) = (pair(1.0), pair(self.alpha));
         match self.kind {
+            Kind::Cos => elements.iter_mut().for_each(|x| *x = x.cos()),
+            Kind::Sin => elements.iter_mut().for_each(|x| *x = x.sin()),
             Kind::Power => elements.iter_mut().for_each(|x| *x = x.powf(alpha)),
             Kind::Bound => level.run(
                 #[inline(always)]

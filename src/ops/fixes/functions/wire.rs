@@ -38,6 +38,8 @@ fn named(
             (alpha, beta) = bounds;
             Kind::Bound
         }
+        "Cos" => Kind::Cos,
+        "Sin" => Kind::Sin,
         name @ ("Celu" | "Elu" | "Swish") => {
             alpha = attribute("alpha", 1.0)?;
             match name {

@@ -114,7 +114,7 @@ pub(crate) struct Compare {
     #[arg(long, help_heading = "Comparison")]
     strict: bool,
     /// How often the conversion runs with random rounding, to see how far rounding errors grow: 3 times where nothing is given, and
-    /// once where it has 16 million weights and no output of few numbers.
+    /// once where it has 16 million weights and no floating-point output of few numbers.
     #[arg(long, value_name = "N", help_heading = "Comparison")]
     samples: Option<u64>,
     /// Leave the verdict out, which takes several runs of both models: a tolerance judges alone. It is the quicker check of a

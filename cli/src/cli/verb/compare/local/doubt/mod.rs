@@ -8,10 +8,11 @@
 //! is given, to its input. Of all others the doubt is measured: the
 //! node runs on inputs that are moved at random within theirs.
 //!
-//! `twin` is a value and its doubt, `steps` that of a weight in codes, `known` says which operator is of which family, and `families`
+//! `twin` is a value and its doubt, `steps` that of a weight in codes, `compensated` tells codes that make up for one another, `known` says which operator is of which family, and `families`
 //! and `codes` have what each makes of doubt.
 
 mod codes;
+mod compensated;
 mod families;
 mod known;
 mod steps;
@@ -21,6 +22,7 @@ use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 
 use super::numbers::{rounding, smallest};
+pub(super) use compensated::CompensatedCodes;
 use families::NodeStep;
 pub(super) use families::UNIFORM;
 use known::{ELEMENTWISE, SUMS};

@@ -76,6 +76,25 @@ impl CodeSteps {
         doubts
     }
 
+    /// How many scales there are.
+    pub(super) fn count(&self) -> usize {
+        self.scales.len()
+    }
+
+    /// Gives each place to a function, with that of its scale and how far it puts the value off.
+    pub(super) fn each_scale(&self, places: Range<usize>, mut take: impl FnMut(usize, usize, f64)) {
+        let mut start = places.start;
+        while start < places.end {
+            let (run, first, is_one) = self.run(start);
+            let end = places.end.min(start + run.max(1));
+            for place in start..end {
+                let scale = if is_one { first } else { first + place - start };
+                take(place, scale, self.scales.get(scale).copied().unwrap_or_default());
+            }
+            start = end;
+        }
+    }
+
     /// For how many elements from a place on the scales follow one another, from which one on, or are
     /// that one.
     fn run(&self, place: usize) -> (usize, usize, bool) {

@@ -45,7 +45,9 @@ impl Walk<'_> {
         let is_alike = (&*ran.op, &*ran.domain, ran.opset)
             == (node.op_type, node.domain, node.opset)
             && ran.attributes == node.attributes
-            && ran.inputs.len() == twins.len();
+            && ran.inputs.len() == twins.len()
+            // `Split` makes as many parts as it has outputs.
+            && ran.outputs.len() == node.output_names().count();
         let given = ran.inputs.iter().zip(node.inputs.iter().zip(twins));
         let mut given = given.map(|(name, pair)| match pair {
             (Some(input), Some(twin)) => self.is_of_reference(name, input, twin),

@@ -6,8 +6,8 @@ use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
 use tract_onnx_cast::kernel::Level;
 use tract_onnx_cast::{ElementType, Family};
 
-use super::super::doubt::{Carried, Doubt, Twin};
-use super::super::held::{HeldElements, Whole};
+use super::super::doubt::{Carried, CompensatedCodes, Doubt, Twin};
+use super::super::held::{HeldElements, Whole, Worst};
 use super::super::links::Link;
 use super::super::numbers::{
     BLOCK, NumberReader, cast, is_computed_in, largest, peak, rounding, shaped, smallest,
@@ -135,8 +135,16 @@ impl Walk<'_> {
     fn site(&self, node: &NodeRun, pair: &PairedValue, twin: (&Twin, bool)) -> Option<Site> {
         let ends = EndCodes::of(node, pair.want, &twin.0.value);
         let mut lost = CutOff::default();
-        let site = self.held(node, pair, twin, ends.as_ref().map(|ends| (ends, &mut lost)))?;
-        if lost.is_much() { self.held(node, pair, twin, None) } else { Some(site) }
+        let mut site = self.held(node, pair, twin, ends.as_ref().map(|ends| (ends, &mut lost)))?;
+        if lost.is_much() {
+            return self.held(node, pair, twin, None);
+        }
+        if let (Some(ends), true) = (ends, site.deviates())
+            && makes_up(pair.want, twin.0, &ends) == Some(true)
+        {
+            site.worst = Worst::default();
+        }
+        Some(site)
     }
 
     /// Holds a value against the reference's; what lies beyond the codes of a weight may be off, and is added up.
@@ -204,6 +212,20 @@ impl Walk<'_> {
         }
         Some(site)
     }
+}
+
+/// Whether the codes of a weight make up for one another's errors; `None` where that cannot be told.
+fn makes_up(want: &SharedTensor, twin: &Twin, ends: &EndCodes) -> Option<bool> {
+    let mut found = CompensatedCodes::of(twin)?;
+    let [mut wants, mut gots] = [want, &twin.value].map(NumberReader::of);
+    let (mut codes, mut lost) = (ends.codes(), CutOff::default());
+    for start in (0..want.1.len()).step_by(BLOCK) {
+        let places = start..want.1.len().min(start + BLOCK);
+        let (want, got) = (wants.numbers(places.clone())?, gots.numbers(places.clone())?);
+        let is_end = ends.lies_beyond(&codes.numbers(places)?, (&got, &want), &mut lost);
+        found.add(start, (&got, &want), &is_end);
+    }
+    Some(found.is_sound())
 }
 
 /// Whether two values are one tensor.

@@ -1,0 +1,167 @@
+//! Codes of a weight of which each makes up for the errors of others, as GPTQ chooses them: many are not the nearest ones.
+//!
+//! Values are then off by a few steps, the fewer the farther, as a few that were changed would not be; and those of one scale
+//! neither all alike, as by another zero point, nor by a share of themselves, as by another scale: what is left beside either is as
+//! small as what chance explains.
+
+use std::sync::Arc;
+
+use super::steps::CodeSteps;
+use super::twin::{Doubt, Twin};
+
+/// How many steps a value may be off.
+const FARTHEST: f64 = 4.0;
+/// Beyond each of these steps are at most two thirds of the values that are beyond the one before.
+const BEYOND: [f64; 3] = [0.6, 1.0, 2.0];
+/// How many steps the errors of one scale may be spread.
+const SPREAD: f64 = 1.0;
+/// What the errors of one scale have in common may be so many times what chance makes of errors as they are spread,
+/// and so many steps.
+const CHANCE: f64 = 6.0;
+const LEAST: f64 = 0.05;
+/// Fewer errors than this tell nothing of what they have in common.
+const FEW: f64 = 8.0;
+
+/// Sums over the values of one scale, in steps.
+#[derive(Clone, Copy, Default)]
+struct ScaleErrors {
+    count: f64,
+    error: f64,
+    error_squared: f64,
+    value: f64,
+    value_squared: f64,
+    product: f64,
+}
+
+/// The errors of values in codes, by their scales.
+pub(in super::super) struct CompensatedCodes {
+    steps: Arc<CodeSteps>,
+    of_scales: Vec<ScaleErrors>,
+    farthest: f64,
+    /// How many are beyond each of [`BEYOND`].
+    beyond: [u64; BEYOND.len()],
+}
+
+impl CompensatedCodes {
+    /// Of values whose doubt is told by scales; `None` of any others.
+    pub(in super::super) fn of(twin: &Twin) -> Option<CompensatedCodes> {
+        let Doubt::Steps(steps) = &twin.doubt else { return None };
+        let of_scales = vec![ScaleErrors::default(); steps.count()];
+        Some(CompensatedCodes {
+            steps: steps.clone(),
+            of_scales,
+            farthest: 0.0,
+            beyond: [0; BEYOND.len()],
+        })
+    }
+
+    /// Adds values from a place on, but for those that their codes end at.
+    pub(in super::super) fn add(
+        &mut self,
+        first: usize,
+        (got, want): (&[f64], &[f64]),
+        is_end: &[bool],
+    ) {
+        let CompensatedCodes { steps, of_scales, farthest, beyond } = self;
+        steps.each_scale(first..first + got.len(), |place, scale, half_step| {
+            let at = place - first;
+            let (Some(got), Some(want)) = (got.get(at), want.get(at)) else { return };
+            let (Some(sums), Some(false)) = (of_scales.get_mut(scale), is_end.get(at)) else {
+                return;
+            };
+            let (error, value) = ((got - want) / (2.0 * half_step), want / (2.0 * half_step));
+            // What is no number is no error that others make up for.
+            *farthest = if error.is_finite() { farthest.max(error.abs()) } else { f64::INFINITY };
+            for (count, steps) in beyond.iter_mut().zip(BEYOND) {
+                *count += u64::from(error.abs() > steps);
+            }
+            sums.count += 1.0;
+            sums.error += error;
+            sums.error_squared += error * error;
+            sums.value += value;
+            sums.value_squared += value * value;
+            sums.product += error * value;
+        });
+    }
+
+    /// Whether the errors are those of codes that make up for one another.
+    pub(in super::super) fn is_sound(&self) -> bool {
+        let are_fewer = self.beyond.windows(2).all(|each| match each {
+            [near, far] => far * 3 <= near * 2,
+            _ => false,
+        });
+        self.farthest <= FARTHEST && are_fewer && self.of_scales.iter().all(ScaleErrors::is_sound)
+    }
+}
+
+impl ScaleErrors {
+    fn is_sound(&self) -> bool {
+        let ScaleErrors { count, error, error_squared, value, value_squared, product } = *self;
+        if count < FEW {
+            return true;
+        }
+        let (mean, mean_value) = (error / count, value / count);
+        let of_values = (value_squared - count * mean_value * mean_value).max(0.0);
+        let together = product - count * mean * mean_value;
+        // What a straight line through the errors by their values explains, and what is left.
+        let explained = if of_values > 0.0 { together * together / of_values } else { 0.0 };
+        let left = (error_squared - count * mean * mean - explained).max(0.0) / (count - 2.0);
+        let chance = CHANCE * (left / count).sqrt() + LEAST;
+        let is_common = mean.abs() > chance || (explained / count).sqrt() > chance;
+        left.sqrt() <= SPREAD && !is_common
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+    use onnx_cast_graph::int_attribute;
+    use tract_onnx::prelude::*;
+    use tract_onnx_cast::ElementType;
+
+    use super::*;
+
+    const ROWS: usize = 64;
+    const COLUMNS: usize = 3;
+
+    /// Whether values of steps of 0.5, in blocks of 32 rows, are sound that are `off` by so many steps, given their places.
+    fn is_sound(off: impl Fn(usize, f64) -> f64) -> TractResult<bool> {
+        let scale = Arc::new(Tensor::from_shape(&[2, COLUMNS], &[0.5f32; 2 * COLUMNS])?);
+        let blocks = [int_attribute("axis", 0), int_attribute("block_size", 32)];
+        let scale = (ElementType::Float, scale);
+        let steps =
+            CodeSteps::of(&blocks, &[ROWS, COLUMNS], (&scale, 0.0), 0.5).context("steps")?;
+        let value = (ElementType::Float, Arc::new(Tensor::zero::<f32>(&[ROWS, COLUMNS])?));
+        let twin = Twin::new(value, Doubt::Steps(Arc::new(steps)));
+        let want: Vec<f64> =
+            (0..ROWS * COLUMNS).map(|i| (i * 37 % 61) as f64 / 8.0 - 3.8).collect();
+        let got: Vec<f64> =
+            want.iter().enumerate().map(|(place, x)| x + 0.5 * off(place, x / 0.5)).collect();
+        let mut codes = CompensatedCodes::of(&twin).context("steps")?;
+        let half = got.len() / 2 + 1;
+        for places in [0..half, half..got.len()] {
+            let is_end = vec![false; places.len()];
+            codes.add(places.start, (&got[places.clone()], &want[places]), &is_end);
+        }
+        Ok(codes.is_sound())
+    }
+
+    #[test]
+    fn errors_are_sound_that_have_nothing_in_common() -> TractResult<()> {
+        let even = |place: usize| (place * 7919 % 101) as f64 / 50.0 - 1.0;
+        let spread = |place: usize| 2.2 * even(place).powi(3);
+        assert!(is_sound(|place, _| spread(place))?);
+        assert!(is_sound(|place, _| if place == 100 { 2.9 } else { spread(place) })?);
+        assert!(!is_sound(|place, _| if place == 100 { 4.1 } else { spread(place) })?);
+        assert!(!is_sound(|place, _| 1.5 * spread(place))?);
+        // A block of one column, by its zero point and by its scale.
+        let is_of_block = |place: usize| place % COLUMNS == 1 && place / COLUMNS >= 32;
+        let rounded = |place: usize| 0.5 * even(place);
+        let moved = |place: usize| f64::from(u8::from(is_of_block(place)));
+        assert!(!is_sound(|place, _| 0.4 * spread(place) + moved(place))?);
+        assert!(!is_sound(|place, x| rounded(place) + moved(place) * x / 6.0)?);
+        // A few of those that are rounded.
+        assert!(!is_sound(|place, _| if place % 60 == 7 { 1.5 } else { rounded(place) })?);
+        Ok(())
+    }
+}
