@@ -3,10 +3,11 @@
 use tract_onnx::pb::tensor_proto::DataType;
 use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto};
 use tract_onnx::prelude::tensor1;
-use tract_onnx_cast::ElementType::{self, Float, Float8E4M3FN, Float16, Int8, Int64};
+use tract_onnx_cast::ElementType::{self, Float, Float8E4M3FN, Float16, Int4, Int8, Int64};
 
 use crate::common::proto::{
-    Change, cast, graph, int, int64, ints, model, node, set_dim, string, symbol, unshaped, value,
+    Change, cast, graph, int, int64, ints, model, node, raw, set_dim, string, symbol, unshaped,
+    value,
 };
 use crate::program::{Folder, json, onnx_cast, refused, said, stdout};
 use crate::verdict::{broken, held, judged, of, one, values, verdict};
@@ -289,4 +290,45 @@ fn the_scale_of_what_a_layer_multiplies_its_state_by_is_held_against_its_values(
     assert_eq!(told(1.0), None);
     let text = told(1.1).unwrap_or_default();
     assert!(text.contains("all are about 1."), "{text}");
+}
+
+/// A product by 64 rows of 4 columns in blocks of 32, which is off by so many steps of INT4 codes, given their places.
+fn in_blocks(off: impl Fn(usize) -> f32) -> [ModelProto; 2] {
+    const STEP: f32 = 1.0 / 8.0;
+    // The codes at both ends stand for what lies beyond them.
+    let code = |place: usize| (place * 7919 / 5 % 13) as i8 - 6;
+    let weight: Vec<f32> =
+        (0..64 * 4).map(|place| (f32::from(code(place)) + off(place)) * STEP).collect();
+    let bytes = (0..64 * 2).map(|byte| {
+        let [low, high] = [code(2 * byte), code(2 * byte + 1)].map(i8::cast_unsigned);
+        low & 15 | high << 4
+    });
+    let (shape, made) = ([3, 64], [3, 4]);
+    let product = node("MatMul", &["x", "w"], &["y"], vec![]).named("product");
+    let weights = held("w", Float, &[64, 4], &weight);
+    let reference = of(&shape, vec![product.clone()], &made, vec![weights]);
+    let blocks = vec![int("axis", 0), int("block_size", 32)];
+    let taken = node("DequantizeLinear", &["q", "s"], &["w"], blocks).named("taker");
+    let codes = raw("q", Int4 as i32, &[64, 4], &bytes.collect::<Vec<u8>>());
+    let scales = held("s", Float, &[2, 4], &[STEP; 8]);
+    let mut converted = of(&shape, vec![taken, product], &made, vec![codes, scales]);
+    converted.opset_import[0].version = 21;
+    [reference, converted]
+}
+
+/// What GPTQ chooses: many codes are not the nearest ones, none by far, and no block or column alike.
+#[test]
+fn codes_that_make_up_for_one_another_are_sound() {
+    let even = |place: usize| (place * 7919 % 101) as f32 / 50.0 - 1.0;
+    let spread = |place: usize| 0.45 * (even(place) + even(3 * place + 1) + even(7 * place + 2));
+    let [reference, converted] = in_blocks(spread);
+    assert_ne!(verdict(&reference, &converted), "broken");
+    let is_of_block = |place: usize| place % 4 == 1 && place >= 32 * 4;
+    let moved = |place: usize| if is_of_block(place) { 1.0 } else { 0.0 };
+    let few = |place: usize| if place % 90 == 7 { 1.5 } else { 0.4 * even(place) };
+    let [of_block, _] = in_blocks(|place| spread(place) + moved(place));
+    let [of_few, _] = in_blocks(few);
+    for reference in [of_block, of_few] {
+        assert_eq!(judged(&reference, &converted).0, "broken");
+    }
 }

@@ -52,6 +52,8 @@ pub(crate) struct ComparedWeight {
     pub(crate) unexercised: Option<String>,
     /// Whether this alone makes the conversion fail.
     pub(crate) is_error: bool,
+    /// Whether that is because a few values are far off among others that came through, and for nothing else.
+    pub(crate) is_of_few: bool,
     /// What was found, in words.
     pub(crate) text: String,
     /// The constants of the converted model that hold it.
@@ -92,7 +94,9 @@ impl ComparedWeight {
         let is_wrong = matches!(alike, Some(Alike::Times(_) | Alike::Moved(_)));
         let is_right = matches!(alike, Some(Alike::Folded | Alike::Near));
         let is_suspect = is_wrong || shows && change.is_another() && !is_right;
-        self.is_error = change.is_damage() || change.is_local() || is_suspect || unread.is_some();
+        let is_other = change.is_damage() || is_suspect || unread.is_some();
+        self.is_error = is_other || change.is_local();
+        self.is_of_few = self.is_error && !is_other;
         self.unexercised = unread;
         let count = |code: &Code| self.outcomes.get(code).copied().unwrap_or(0);
         let worst = [

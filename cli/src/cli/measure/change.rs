@@ -52,8 +52,6 @@ pub(crate) struct WeightChange {
     /// The largest difference of a value that is more than rounded, by the largest magnitude of the
     /// reference.
     share: f64,
-    /// The share from which a few values are far off.
-    far: f64,
     /// Whether a value of a size that counts was spoiled.
     is_damage: bool,
     is_float: bool,
@@ -122,7 +120,6 @@ impl WeightChange {
         self.is_damage = is_spoiled || stored.is_none() && (is_at_end || is_clip);
         let worst = farthest.map_or(0.0, |(_, error)| error);
         self.share = if peak > 0.0 { worst / peak } else { f64::INFINITY };
-        self.far = grid.far();
         if let Some((place, error)) = farthest {
             let at = coordinates(place, &reference.shape);
             let value = |side: &Elements| shown(side.ty, &side.part(place..place + 1)?, 0);
@@ -209,10 +206,14 @@ impl WeightChange {
     pub(crate) fn is_local(&self) -> bool {
         self.is_float
             && self.elements >= 4
-            && self.odd > 0
-            && self.odd <= (self.elements * FEW / 100).max(1)
-            && self.share >= self.far
+            && self.is_few()
+            && self.share >= 0.05
             && self.outcomes.get(&Code::Changed).is_some_and(|changed| *changed > 0)
+    }
+
+    /// Whether a few values are more than rounded, and most are not.
+    pub(crate) fn is_few(&self) -> bool {
+        self.odd > 0 && self.odd <= (self.elements * FEW / 100).max(1)
     }
 
     /// Whether so few values agree that the two are hardly the same weight.

@@ -102,14 +102,6 @@ impl Grid {
         }
     }
 
-    /// By which share of the largest value others are far off. Codes may be some steps from the nearest ones, where they make
-    /// up for the errors of others.
-    pub(super) fn far(&self) -> f64 {
-        const SHARE: f64 = 0.05;
-        const STEPS: f64 = 4.0;
-        SHARE.max(STEPS * self.step)
-    }
-
     /// Counts what became of values, where all are the same or rounded; `None` where one asks for a closer look.
     #[inline(always)]
     pub(super) fn rounded(&self, x: &[f64; ROW], y: &[f64; ROW], peak: f64) -> Option<Rounded> {

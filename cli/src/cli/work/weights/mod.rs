@@ -305,6 +305,7 @@ impl Weights {
             largest: change.largest.clone(),
             unexercised: None,
             is_error: false,
+            is_of_few: false,
             text: String::new(),
             roots: b.roots.clone(),
         };

@@ -165,13 +165,21 @@ fn told(culprit: &Culprit) -> String {
     }
 }
 
-/// Adds the weights that are wrong to the culprits, in the order of the nodes, those of nodes that are named already
-/// excepted.
+/// Adds the weights that are wrong to the culprits, in the order of the nodes, those that are named already, or whose nodes
+/// are, excepted: what is a fault of unknown kind there is that of the weight.
 fn add_weights(culprits: &mut Vec<Culprit>, weights: &[ComparedWeight], local: &Local) {
     let wrong = weights.iter().filter(|weight| weight.is_error);
-    let wrong = wrong.map(|weight| of_weight(weight, local));
-    let is_new = |culprit: &Culprit| culprits.iter().all(|held| held.node != culprit.node);
-    let wrong: Vec<Culprit> = wrong.filter(is_new).collect();
+    let wrong: Vec<Culprit> = wrong.map(|weight| of_weight(weight, local)).collect();
+    for Culprit { tensor, kind, text, .. } in &wrong {
+        let mut same = culprits.iter_mut().filter(|culprit| culprit.tensor == *tensor);
+        if let Some(culprit) = same.find(|culprit| culprit.kind == FaultKind::Unexplained) {
+            (culprit.kind, culprit.text) = (*kind, text.clone());
+        }
+    }
+    let is_new = |culprit: &Culprit| {
+        culprits.iter().all(|held| held.node != culprit.node && held.tensor != culprit.tensor)
+    };
+    let wrong: Vec<Culprit> = wrong.into_iter().filter(is_new).collect();
     culprits.extend(wrong);
     culprits.sort_by_key(|culprit| local.places.get(&culprit.node).copied().unwrap_or(0));
 }

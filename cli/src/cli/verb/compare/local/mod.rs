@@ -68,6 +68,8 @@ pub(super) struct Subject<'a> {
     pub(super) casts: HashSet<String>,
     /// The reference's constants that are more than rounded in the conversion.
     pub(super) changed: HashSet<String>,
+    /// Those of which a few values are.
+    pub(super) changed_in_few: HashSet<String>,
     /// How often the conversion runs with its roundings perturbed; `None` where that depends on its size.
     pub(super) samples: Option<u64>,
 }
@@ -78,12 +80,14 @@ impl<'a> Subject<'a> {
         sides: &'a Sides,
         weights: Option<&compared::Weights>,
     ) -> Subject<'a> {
-        let changed = weights.iter().flat_map(|weights| &weights.changed);
+        let changed = || weights.iter().flat_map(|weights| &weights.changed);
+        let in_few = changed().filter(|weight| weight.change.is_few());
         Subject {
             sides,
             weights: weights.map(|weights| weights.names.clone()).unwrap_or_default(),
             casts: weights.map(|weights| weights.casts.clone()).unwrap_or_default(),
-            changed: changed.map(|weight| weight.fact.name.clone()).collect(),
+            changed: changed().map(|weight| weight.fact.name.clone()).collect(),
+            changed_in_few: in_few.map(|weight| weight.fact.name.clone()).collect(),
             samples: request.samples,
         }
     }
@@ -105,6 +109,8 @@ pub(super) struct Local {
     pub(super) cuts_made_up: bool,
     /// Quantisers that are wrong by themselves.
     quantizers: Vec<Wrong>,
+    /// The reference's weights whose codes make up for one another's errors.
+    pub(in super::super) made_up_for: HashSet<String>,
     /// The nodes that take constants, with their operators.
     pub(super) takers: HashMap<String, (String, String)>,
     /// Where in the order of computation nodes stand.
@@ -246,6 +252,8 @@ impl<'a> LocalComparison<'a> {
         // A conversion to a wider type is as coarse as what it stands for.
         local.types = a.types().chain(b.types()).collect();
         local.nodes = b.nodes.len();
+        let made_up_for = sites.all.iter().filter(|site| site.makes_up);
+        local.made_up_for = made_up_for.map(|site| site.reference.clone()).collect();
         let weights = &subject.weights;
         let (links, sites, held) = (&links, &sites, &held);
         let fault = Fault { a, b, model: &model, links, sites, held, weights, changed };

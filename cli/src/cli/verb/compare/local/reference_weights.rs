@@ -41,7 +41,13 @@ impl<'a> ReferenceWeights<'a> {
                 continue;
             };
             let is_float = b.form(converted).is_some_and(|(ty, _)| is_computed_in(ty));
-            if subject.changed.contains(reference) || !is_float {
+            let is_other = if b.is_constant(converted) {
+                subject.changed.contains(reference)
+            } else {
+                // Whether a few of a weight's codes are wrong its values tell.
+                subject.changed.contains(reference) && !subject.changed_in_few.contains(reference)
+            };
+            if is_other || !is_float {
                 continue;
             }
             if b.is_constant(converted) {

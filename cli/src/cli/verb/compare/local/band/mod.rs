@@ -136,7 +136,9 @@ pub(super) fn both_errors((a, b, sites): (&Trace, &Trace, &Sites), band: &Band) 
                 relative(wanted.zip(made).and_then(|(x, y)| power(x, y)).unwrap_or_default())
             }
         });
-        let band = band.get(&site.converted).map(|noise| relative(*noise));
+        // A weight of the reference is not kept, so that its size is not known.
+        let noise = band.get(&site.converted).filter(|_| wanted.is_some());
+        let band = noise.map(|noise| relative(*noise));
         Some(errors(site, accumulated, band))
     };
     sites.all.iter().filter_map(row).collect()

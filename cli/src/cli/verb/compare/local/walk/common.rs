@@ -199,6 +199,21 @@ mod tests {
     }
 
     #[test]
+    fn a_split_into_other_parts_is_not_known() -> TractResult<()> {
+        let split = |parts: &[&str]| {
+            let output = parts.iter().map(ToString::to_string).collect();
+            let last = NodeProto { output, ..message_node("Split", &["s"], "y") };
+            let nodes =
+                vec![message_node("Relu", &["x"], "r"), message_node("Add", &["r", "c"], "s")];
+            model(13, 1.0, nodes.into_iter().chain([last]).collect())
+        };
+        let reference = split(&["y", "t"])?;
+        assert_eq!(noted(&reference, &split(&["y", "t"])?)?, [false, true, true]);
+        assert_eq!(noted(&reference, &split(&["y"])?)?, [false, true, false]);
+        Ok(())
+    }
+
+    #[test]
     fn what_a_sequence_holds_is_not_known() -> TractResult<()> {
         let joined = NodeProto {
             attribute: vec![int_attribute("axis", 0)],

@@ -142,7 +142,7 @@ impl Walk<'_> {
         if let (Some(ends), true) = (ends, site.deviates())
             && makes_up(pair.want, twin.0, &ends) == Some(true)
         {
-            site.worst = Worst::default();
+            (site.worst, site.makes_up) = (Worst::default(), true);
         }
         Some(site)
     }
