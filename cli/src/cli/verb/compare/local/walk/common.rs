@@ -99,7 +99,7 @@ mod tests {
 
     use onnx_cast_graph::{int_attribute, message_node, named_value, sized_type};
     use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
-    use tract_onnx::prelude::{TractResult, tensor0, tensor1, tensor2};
+    use tract_onnx::prelude::{TractError, TractResult, tensor0, tensor1, tensor2};
     use tract_onnx_cast::interpreter::{Interpreter, Observer};
     use tract_onnx_cast::{ElementType, OnnxTensor, Result, tensor_proto};
 
@@ -110,8 +110,18 @@ mod tests {
 
     /// A model of these nodes, which make y of x and a constant c.
     fn model(opset: i64, constant: f32, node: Vec<NodeProto>) -> TractResult<Interpreter> {
+        model_of(ElementType::Float, opset, constant, node)
+    }
+
+    /// As [`model`], with an x of a type.
+    fn model_of(
+        ty: ElementType,
+        opset: i64,
+        constant: f32,
+        node: Vec<NodeProto>,
+    ) -> TractResult<Interpreter> {
         let value = |name: &str| ValueInfoProto {
-            r#type: Some(sized_type(ElementType::Float as i32, &[2, 2])),
+            r#type: Some(sized_type(ty as i32, &[2, 2])),
             ..named_value(name)
         };
         let graph = GraphProto {
@@ -152,34 +162,52 @@ mod tests {
         model(17, 1.0, nodes.into_iter().chain([sequence, last]).collect())
     }
 
-    /// A walk that notes which of its nodes are the reference's own, which it knows before they run.
-    struct Noted<'a>(Walk<'a>, Vec<bool>);
+    /// A walk that notes which of its nodes are the reference's own. Those that are given its very values it knows before
+    /// they run.
+    struct Noted<'a> {
+        walk: Walk<'a>,
+        own: Vec<bool>,
+        is_of_one_type: bool,
+    }
 
     impl Observer for Noted<'_> {
         fn known(&mut self, node: &NodeRun) -> Option<Vec<Option<SharedTensor>>> {
-            let twins = self.0.twins_of(node);
-            let is_own = self.0.made_by_reference(node, &twins).is_some();
-            let known = self.0.known(node);
-            assert_eq!(known.is_some(), is_own);
-            self.1.push(is_own);
+            let twins = self.walk.twins_of(node);
+            let is_own = self.walk.made_by_reference(node, &twins).is_some();
+            let known = self.walk.known(node);
+            assert_eq!(known.is_some(), is_own && self.is_of_one_type);
+            self.own.push(is_own);
             known
         }
 
         fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
-            self.0.node(node, outputs)
+            self.walk.node(node, outputs)
         }
     }
 
-    /// Which nodes of a conversion are its reference's own.
-    fn noted(reference: &Interpreter, conversion: &Interpreter) -> TractResult<Vec<bool>> {
-        let given = || OnnxTensor::new(ElementType::Float, tensor2(&[[1f32, -2.0], [3.0, 4.0]]));
-        let reference = Trace::of(reference, vec![given()?])?;
+    /// Which nodes of a conversion, whose input is of a type, are its reference's own.
+    fn noted_of(
+        reference: &Interpreter,
+        conversion: &Interpreter,
+        ty: ElementType,
+    ) -> TractResult<Vec<bool>> {
+        let given = |ty: ElementType| {
+            let floats = tensor2(&[[1f32, -2.0], [3.0, 4.0]]);
+            OnnxTensor::new(ty, floats.cast_to_dt(ty.datum_type())?.into_owned())
+                .map_err(Into::<TractError>::into)
+        };
+        let reference = Trace::of(reference, vec![given(ElementType::Float)?])?;
         let link = |name: &str| (name.into(), Link { reference: name.into(), is_sure: true });
         let (links, weights) = (["r", "s", "y"].map(link).into(), ReferenceWeights::default());
         let walk = Walk::new(&reference, &links, &weights, HashMap::new());
-        let mut noted = Noted(walk, vec![]);
-        conversion.run_observed(vec![given()?], &mut noted)?;
-        Ok(noted.1)
+        let is_of_one_type = ty == ElementType::Float;
+        let mut noted = Noted { walk, own: vec![], is_of_one_type };
+        conversion.run_observed(vec![given(ty)?], &mut noted)?;
+        Ok(noted.own)
+    }
+
+    fn noted(reference: &Interpreter, conversion: &Interpreter) -> TractResult<Vec<bool>> {
+        noted_of(reference, conversion, ElementType::Float)
     }
 
     #[test]
@@ -195,6 +223,23 @@ mod tests {
         for (conversion, wanted) in cases {
             assert_eq!(noted(&reference, &conversion)?, wanted);
         }
+        Ok(())
+    }
+
+    /// What a node makes of roundings it has to make itself.
+    #[test]
+    fn a_node_of_another_type_runs() -> TractResult<()> {
+        let half = ElementType::Float16;
+        let nodes = || {
+            vec![
+                message_node("Relu", &["x"], "r"),
+                message_node("Abs", &["r"], "s"),
+                message_node("Exp", &["s"], "y"),
+            ]
+        };
+        let reference = model(17, 1.0, nodes())?;
+        let conversion = model_of(half, 17, 1.0, nodes())?;
+        assert_eq!(noted_of(&reference, &conversion, half)?, [false, true, true]);
         Ok(())
     }
 
