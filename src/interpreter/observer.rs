@@ -16,7 +16,7 @@ use crate::plug::guard::without_panic;
 /// seen before the node that holds it, once for each time that the body runs.
 pub trait Observer {
     /// What a node is known to make of what it is about to be given, by place, so that it does not run; `None` where that is
-    /// not known. A node that holds bodies is not asked for.
+    /// not known. A node that holds bodies is not asked for. Of another number of outputs than the node has the run fails.
     fn known(&mut self, _: &NodeRun) -> Option<Vec<Option<SharedTensor>>> {
         None
     }

@@ -168,9 +168,14 @@ impl<'a> ModelRun<'a> {
             Some((ty, tensor)) => Ok(TypedTensor { ty, tensor }),
             None => TypedTensor::unwanted(),
         };
-        let known = observer.known(seen).map(|known| known.into_iter().map(tensor));
-        let known = known.map(|known| known.map(|made| made.map(RuntimeValue::Tensor)).collect());
-        known.transpose()
+        let Some(known) = observer.known(seen) else { return Ok(None) };
+        if known.len() != node.outputs().len() {
+            let [known, made] = [known.len(), node.outputs().len()];
+            let problem = format!("makes {}, and {known} are known", counted(made, "output"));
+            Err(refusal(node, problem))?;
+        }
+        let known = known.into_iter().map(tensor);
+        known.map(|made| made.map(RuntimeValue::Tensor)).collect::<TractResult<_>>().map(Some)
     }
 
     /// What a node makes of its inputs, by place.

@@ -61,6 +61,29 @@ fn a_node_that_is_known_does_not_run() {
     }
 }
 
+/// Knows of one output too many.
+struct KnowsMore;
+
+impl Observer for KnowsMore {
+    fn known(&mut self, node: &NodeRun) -> Option<Vec<Option<SharedTensor>>> {
+        Some(vec![None; node.output_names().count() + 1])
+    }
+
+    fn node(&mut self, _: &NodeRun, _: &mut [Option<ObservedTensor>]) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn another_number_of_outputs_is_refused() {
+    let sketch = Sketch::new().input("x", Float, &[1]).node("Neg", &["x"], &["y"], vec![]);
+    let sketch = sketch.output("y", Float, &[1]);
+    let model = Interpreter::of_proto(tract_onnx_cast::onnx(), sketch.model(), None);
+    let ran = model.expect("a model").run_observed(vec![float(2.0)], &mut KnowsMore);
+    let error = ran.expect_err("two outputs").to_string();
+    assert!(error.contains("(Neg): makes 1 output, and 2 are known"), "{error}");
+}
+
 #[test]
 fn a_node_with_bodies_is_not_asked_for() {
     let branch =

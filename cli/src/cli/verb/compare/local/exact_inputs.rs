@@ -9,7 +9,7 @@ use tract_onnx_cast::{ElementType, OnnxTensor};
 
 use super::Subject;
 use super::numbers::{
-    BLOCK, NumberReader, cast, is_computed_in, largest, numbers, rounding, smallest, tensor, wide,
+    NumberReader, blocks, cast, is_computed_in, largest, numbers, rounding, smallest, tensor, wide,
 };
 use crate::cli::input::sets::Provenance;
 use crate::cli::verb::compare::open::{LoadedModel, Sides};
@@ -59,8 +59,7 @@ pub(super) fn rounded(
     // All are, mostly, and nothing is to be written then.
     let mut is_whole = true;
     let (mut wide, mut rounded) = (NumberReader::of(exact), NumberReader::of(held));
-    for start in (0..held.1.len()).step_by(BLOCK) {
-        let places = start..held.1.len().min(start + BLOCK);
+    for places in blocks(held.1.len()) {
         let (x, y) = (wide.numbers(places.clone())?, rounded.numbers(places)?);
         is_whole = x.iter().zip(&y).all(|(x, y)| is_rounded(*x, *y));
         if !is_whole {

@@ -13,7 +13,12 @@ use crate::cli::measure::value::part;
 use crate::cli::tensor::{elements, of_numbers};
 
 /// How many elements are looked at at once.
-pub(super) const BLOCK: usize = 1 << 12;
+const BLOCK: usize = 1 << 12;
+
+/// All places, as many at once as are looked at.
+pub(super) fn blocks(length: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..length).step_by(BLOCK).map(move |start| start..length.min(start + BLOCK))
+}
 
 /// Values of this magnitude stand for an infinity, and are not computed.
 pub(super) const MASK: f64 = 1e30;
@@ -132,11 +137,10 @@ pub(super) fn each_pair(
         return Some(());
     }
     let length = x.1.len();
-    for start in (0..length).step_by(BLOCK) {
-        let places = start..length.min(start + BLOCK);
-        let (x, y) = (numbers_in(x, places.clone())?, numbers_in(y, places)?);
-        for (place, (x, y)) in x.iter().zip(&y).enumerate() {
-            take(start + place, *x, *y);
+    for places in blocks(length) {
+        let (x, y) = (numbers_in(x, places.clone())?, numbers_in(y, places.clone())?);
+        for (place, (x, y)) in places.zip(x.iter().zip(&y)) {
+            take(place, *x, *y);
         }
     }
     Some(())
@@ -262,10 +266,9 @@ pub(super) mod tests {
             let bytes: Vec<u8> = (0..length).flat_map(|i| (i as f32).to_le_bytes()).collect();
             let value = in_file(folder.path(), ElementType::Float, sizes, &bytes)?;
             let mut reader = NumberReader::of(&value);
-            for start in (0..length).step_by(BLOCK).chain([0]) {
-                let places = start..length.min(start + BLOCK);
+            for places in blocks(length).chain([0..BLOCK]) {
                 let wanted = places.clone().map(|place| place as f64).collect::<Vec<f64>>();
-                assert_eq!(reader.numbers(places), Some(wanted), "{sizes:?}, {start}");
+                assert_eq!(reader.numbers(places), Some(wanted), "{sizes:?}");
             }
             assert!(value.1.as_plain_ram().is_none());
         }

@@ -9,7 +9,7 @@ use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::SharedTensor;
 
 use super::super::numbers::{
-    BLOCK, NumberReader, floats_of, is_computed_in, numbers, relative, tensor,
+    NumberReader, blocks, floats_of, is_computed_in, numbers, relative, tensor,
 };
 use super::steps::CodeSteps;
 
@@ -157,8 +157,7 @@ impl Twin {
     /// them as numbers; `None` for text.
     fn each(&self, mut take: impl FnMut(usize, f64, f64)) -> Option<()> {
         let (length, mut reader) = (self.value.1.len(), NumberReader::of(&self.value));
-        for start in (0..length).step_by(BLOCK) {
-            let places = start..length.min(start + BLOCK);
+        for places in blocks(length) {
             let values = reader.numbers(places.clone())?;
             let doubts = self.doubts_in(places.clone(), &values);
             for ((place, x), doubt) in places.zip(&values).zip(doubts.iter()) {

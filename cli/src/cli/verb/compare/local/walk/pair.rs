@@ -10,7 +10,7 @@ use super::super::doubt::{Carried, CompensatedCodes, Doubt, Twin};
 use super::super::held::{HeldElements, Whole, Worst};
 use super::super::links::Link;
 use super::super::numbers::{
-    BLOCK, NumberReader, cast, is_computed_in, largest, peak, rounding, shaped, smallest,
+    NumberReader, blocks, cast, is_computed_in, largest, peak, rounding, shaped, smallest,
     smallest_normal, wide,
 };
 use super::super::quantizers::{CutOff, EndCodes};
@@ -165,20 +165,22 @@ impl Walk<'_> {
         // Nor does an operator that has no DOUBLE make what is beyond FLOAT.
         let margin = Margin { unit, least, end: largest(twin.value.0) };
         if is_one(made, want) && is_one(got, want) {
-            each_block(
-                want,
-                #[inline(always)]
-                |numbers| site.local(numbers, numbers, ty),
-            )?;
+            let mut wants = NumberReader::of(want);
+            for places in blocks(want.1.len()) {
+                let numbers = wants.numbers(places)?;
+                Level::best().run(
+                    #[inline(always)]
+                    || site.local(&numbers, &numbers, ty),
+                );
+            }
             return Some(site);
         }
         let mut whole = Whole::default();
         let [mut wants, mut gots, mut mades] = [want, got, made].map(NumberReader::of);
         let mut codes = ends.as_ref().map(|(ends, _)| ends.codes());
-        for start in (0..want.1.len()).step_by(BLOCK) {
-            let places = start..want.1.len().min(start + BLOCK);
+        for places in blocks(want.1.len()) {
             let (wanted, twins) = (wants.numbers(places.clone())?, gots.numbers(places.clone())?);
-            let is_made = made.0 == got.0 && Arc::ptr_eq(&made.1, &got.1);
+            let (start, is_made) = (places.start, is_one(made, got));
             let made = (!is_made).then(|| mades.numbers(places.clone()));
             let made = made.unwrap_or(Some(vec![]))?;
             let mut doubts = if is_doubted {
@@ -219,8 +221,8 @@ fn makes_up(want: &SharedTensor, twin: &Twin, ends: &EndCodes) -> Option<bool> {
     let mut found = CompensatedCodes::of(twin)?;
     let [mut wants, mut gots] = [want, &twin.value].map(NumberReader::of);
     let (mut codes, mut lost) = (ends.codes(), CutOff::default());
-    for start in (0..want.1.len()).step_by(BLOCK) {
-        let places = start..want.1.len().min(start + BLOCK);
+    for places in blocks(want.1.len()) {
+        let start = places.start;
         let (want, got) = (wants.numbers(places.clone())?, gots.numbers(places.clone())?);
         let is_end = ends.lies_beyond(&codes.numbers(places)?, (&got, &want), &mut lost);
         found.add(start, (&got, &want), &is_end);
@@ -231,19 +233,6 @@ fn makes_up(want: &SharedTensor, twin: &Twin, ends: &EndCodes) -> Option<bool> {
 /// Whether two values are one tensor.
 fn is_one(value: &SharedTensor, other: &SharedTensor) -> bool {
     value.0 == other.0 && Arc::ptr_eq(&value.1, &other.1)
-}
-
-/// Gives the elements of a value to a function, a block at a time; `None` for text.
-fn each_block(value: &SharedTensor, mut take: impl FnMut(&[f64])) -> Option<()> {
-    let (length, mut reader) = (value.1.len(), NumberReader::of(value));
-    for start in (0..length).step_by(BLOCK) {
-        let numbers = reader.numbers(start..length.min(start + BLOCK))?;
-        Level::best().run(
-            #[inline(always)]
-            || take(&numbers),
-        );
-    }
-    Some(())
 }
 
 /// By how much two sound ways to compute an element may be apart.
