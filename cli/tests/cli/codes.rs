@@ -332,3 +332,37 @@ fn codes_that_make_up_for_one_another_are_sound() {
         assert_eq!(judged(&reference, &converted).0, "broken");
     }
 }
+
+/// A range that cuts off more than a tenth of the size of its weight is no rounding.
+#[test]
+fn what_the_last_codes_cut_off_is_looked_at() {
+    let coarse = |by: f32| {
+        let [mut reference, mut converted] = in_blocks(|_| 0.0);
+        let weight = |model: &mut ModelProto, change: &dyn Fn(usize, f32) -> f32| {
+            let held = &mut model.graph.as_mut().expect("a graph").initializer[0];
+            let floats = held.raw_data.as_chunks_mut::<4>().0.iter_mut().enumerate();
+            floats.for_each(|(place, x)| *x = change(place, f32::from_le_bytes(*x)).to_le_bytes());
+        };
+        // Of every 16th value the code is the last one.
+        weight(&mut reference, &|place, x| if place % 16 == 0 { by * 7.0 / 8.0 } else { x });
+        let codes = &mut converted.graph.as_mut().expect("a graph").initializer[0].raw_data;
+        codes.iter_mut().step_by(8).for_each(|byte| *byte = *byte & 0xf0 | 7);
+        verdict(&reference, &converted)
+    };
+    assert_ne!(coarse(1.05), "broken");
+    assert_eq!(coarse(1.9), "broken");
+}
+
+#[test]
+fn a_weight_has_no_band() {
+    let [reference, converted] = in_blocks(|place| (place % 7) as f32 / 8.0 - 0.375);
+    let folder = Folder::new();
+    let (a, b) = (folder.message("a.onnx", &reference), folder.message("b.onnx", &converted));
+    let report = json(&stdout(&onnx_cast(["compare", &a, &b, "--json", "--search", "0"])));
+    let rows = report["comparisons"][0]["errors_inside"].as_array().expect("rows").clone();
+    let band = |tensor: &str| {
+        rows.iter().find(|row| row["tensor"] == *tensor).map(|row| row["band"].clone())
+    };
+    assert!(band("w").is_some_and(|band| band.is_null()), "{rows:?}");
+    assert!(band("y").is_some_and(|band| band.is_number()), "{rows:?}");
+}

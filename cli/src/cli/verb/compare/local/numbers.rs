@@ -266,7 +266,7 @@ pub(super) mod tests {
             let bytes: Vec<u8> = (0..length).flat_map(|i| (i as f32).to_le_bytes()).collect();
             let value = in_file(folder.path(), ElementType::Float, sizes, &bytes)?;
             let mut reader = NumberReader::of(&value);
-            for places in blocks(length).chain([0..BLOCK]) {
+            for places in blocks(length).chain(std::iter::once(0..BLOCK)) {
                 let wanted = places.clone().map(|place| place as f64).collect::<Vec<f64>>();
                 assert_eq!(reader.numbers(places), Some(wanted), "{sizes:?}");
             }

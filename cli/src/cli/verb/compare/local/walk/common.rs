@@ -203,6 +203,9 @@ mod tests {
         let is_of_one_type = ty == ElementType::Float;
         let mut noted = Noted { walk, own: vec![], is_of_one_type };
         conversion.run_observed(vec![given(ty)?], &mut noted)?;
+        // Also of what did not run the size is known.
+        let mut sites = noted.walk.sites.all.iter();
+        assert!(sites.all(|site| site.power > 0.0 || site.problem.is_some()));
         Ok(noted.own)
     }
 
