@@ -5,9 +5,9 @@ use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{Conversion, ElementType, Rules, tensor_proto};
 
-use crate::common::proto::{Change, graph, int64, model, node, value};
+use crate::common::proto::{Change, graph, int, int64, model, node, value};
 use crate::program::{Folder, cast, json, refused, said};
-use ElementType::{Bool, Float, Float8E4M3FN, Float16, Int8, Int64};
+use ElementType::{Bool, Float, Float8E4M3FN, Float16, Int8, Int64, String};
 
 /// A model of these nodes that holds weights: the type, and FLOAT values that are cast to it.
 fn holding(
@@ -396,6 +396,36 @@ fn weights_alone_are_compared_without_a_run() {
     assert_eq!(report["rows"][0]["code"], "wrong_weight");
     let words = said(1, &["compare", &a, &wrong, "--weights-only"]);
     assert!(words.contains("of 1 weight compared, the weight `w` is wrong"), "{words}");
+}
+
+#[test]
+fn what_no_conversion_rounds_fails_where_one_element_is_another() {
+    let folder = Folder::new();
+    let made = |name: &str, ty: ElementType, numbers: &[f32]| {
+        let (nodes, size) = ([node("Concat", &["x", "w"], &["y"], vec![int("axis", 0)])], 8);
+        let weights = [("w", ty, tensor1(numbers))];
+        let shapes = (&[size][..], &[size + numbers.len() as i64][..]);
+        let model = holding(&[("x", ty, shapes.0)], &nodes, ("y", ty, shapes.1), &weights);
+        folder.message(name, &model)
+    };
+    for ty in [String, Bool, Int64] {
+        let a = made("a.onnx", ty, &[1.0; 9]);
+        let b = made("b.onnx", ty, &[1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
+        compared(0, &[&a, &a, "--weights-only"]);
+        let report = compared(1, &[&a, &b, "--weights-only"]);
+        let changed = &report["weights"]["changed"][0];
+        let outcomes = json!({"exact": 8, "changed": 1});
+        assert_eq!((&changed["outcomes"], &changed["is_error"]), (&outcomes, &json!(true)), "{ty}");
+        let report = compared(1, &[&a, &b]);
+        assert_eq!(report["weights"]["changed"][0]["outcomes"], outcomes, "{ty}");
+        let other = made("other.onnx", ty, &[0.0; 9]);
+        compared(1, &[&a, &other, "--weights-only"]);
+    }
+    // Of a few integers nobody can tell.
+    let (a, b) =
+        (made("a.onnx", Int64, &[0.0, -1.0, 7.0]), made("b.onnx", Int64, &[1.0, -1.0, 7.0]));
+    let report = compared(0, &[&a, &b, "--weights-only"]);
+    assert_eq!(report["weights"]["changed"][0]["is_error"], json!(false));
 }
 
 #[test]

@@ -74,14 +74,13 @@ impl ComparedWeight {
     }
 
     /// Says what was found, and whether it is an error: `unread` is which of the values that differ
-    /// no run has read, and `shows` whether the outputs differ. A weight of other values
-    /// altogether, such as one that has been joined with a scale behind it, is right where they do
-    /// not.
+    /// no run has read, and `shows` whether the outputs differ, `None` where nothing has run. A weight of other
+    /// values altogether, such as one that has been joined with a scale behind it, is right where they do not.
     pub(crate) fn judge(
         &mut self,
         (change, alike): (&WeightChange, Option<Alike>),
         unread: Option<String>,
-        shows: bool,
+        shows: Option<bool>,
     ) {
         let told = match alike {
             Some(Alike::Times(by)) => format!("; all are about {} times what they were", Num(by)),
@@ -93,7 +92,11 @@ impl ComparedWeight {
         };
         let is_wrong = matches!(alike, Some(Alike::Times(_) | Alike::Moved(_)));
         let is_right = matches!(alike, Some(Alike::Folded | Alike::Near));
-        let is_suspect = is_wrong || shows && change.is_another() && !is_right;
+        let is_another = match shows {
+            Some(shows) => shows && change.is_another(),
+            None => change.is_another() || change.is_told_by_type(),
+        };
+        let is_suspect = is_wrong || is_another && !is_right;
         let is_other = change.is_damage() || is_suspect || unread.is_some();
         self.is_error = is_other || change.is_local();
         self.is_of_few = self.is_error && !is_other;

@@ -32,13 +32,16 @@ const MOST: usize = 1 << 22;
 /// Values of so many steps about what they were are near.
 const NEAR: f64 = 3.0;
 
-/// What became of all values of a weight, which is stored in a type if that is a narrow one.
+/// What became of all values of a weight, which is stored in a type if that is a narrow one; `None` for text.
 /// Fails when the values cannot be read.
 pub(crate) fn alike(
     x: &Elements,
     y: &Elements,
     stored: Option<ElementType>,
 ) -> TractResult<Option<Alike>> {
+    if x.ty.family() == Family::Text || y.ty.family() == Family::Text {
+        return Ok(None);
+    }
     let places = 0..x.len().min(MOST);
     let parts = (x.part(places.clone())?, y.part(places)?);
     let both = (Numbers::of(x.ty, &parts.0)?, Numbers::of(y.ty, &parts.1)?);

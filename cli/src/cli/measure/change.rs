@@ -11,6 +11,7 @@ use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 
 use crate::cli::found::finding::Code;
 use crate::cli::measure::elements::{Elements, blocks};
+use crate::cli::measure::exact::ExactValues;
 use crate::cli::measure::grid::{Grid, ROW, Rounded};
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::peak;
@@ -19,6 +20,9 @@ use crate::cli::measure::value::{coordinates, shown};
 /// From this magnitude on a constant stands for an infinity, as in the masks of an attention: no
 /// sum notices what it is exactly.
 pub(crate) const STANDS_FOR_INFINITY: f64 = 1e8;
+
+/// From how many elements on a constant is a weight, rather than a number of the computation or a shape.
+pub(crate) const WEIGHT: usize = 8;
 
 /// A few odd values among many that came through are a fault, whatever else is done to weights: so
 /// many in a hundred.
@@ -55,6 +59,9 @@ pub(crate) struct WeightChange {
     /// Whether a value of a size that counts was spoiled.
     is_damage: bool,
     is_float: bool,
+    /// Whether both sides are of types that no conversion rounds.
+    is_never_rounded: bool,
+    is_integer: bool,
     /// Whether the converted side is what a Cast makes of the reference, which spoils nothing.
     is_cast: bool,
 }
@@ -71,8 +78,13 @@ impl WeightChange {
         let (from, to, length) = (reference.ty, converted.ty, reference.len());
         ensure!(length == converted.len(), "a weight has other lengths on both sides");
         let is_float = matches!(from.family(), Family::Float(_));
-        let mut change =
-            WeightChange { elements: length as u64, is_float, ..WeightChange::default() };
+        let mut change = WeightChange {
+            elements: length as u64,
+            is_float,
+            is_never_rounded: [from, to].into_iter().all(is_never_rounded),
+            is_integer: matches!(from.family(), Family::Signed | Family::Unsigned),
+            ..WeightChange::default()
+        };
         let is_text = |ty: ElementType| ty.family() == Family::Text;
         if is_text(from) || is_text(to) {
             change.texts(reference, converted)?;
@@ -182,9 +194,15 @@ impl WeightChange {
         self.odd > 0
     }
 
-    /// Whether the weight holds floating-point numbers.
-    pub(crate) fn is_float(&self) -> bool {
-        self.is_float
+    /// Whether values that no conversion rounds are others. Of a few integers, such as shapes and axes, nobody
+    /// can tell.
+    pub(crate) fn is_told_by_type(&self) -> bool {
+        self.is_odd() && self.is_never_rounded && !self.is_few_integers()
+    }
+
+    /// Whether it is too small for a weight, as shapes and axes are.
+    pub(crate) fn is_few_integers(&self) -> bool {
+        self.is_integer && self.elements < WEIGHT as u64
     }
 
     /// Whether every value is the same.
@@ -270,15 +288,25 @@ impl WeightChange {
 
     fn texts(&mut self, reference: &Elements, converted: &Elements) -> TractResult<()> {
         let (x, y) = (reference.whole()?, converted.whole()?);
-        let is_same = reference.ty == converted.ty
-            && x.try_as_plain_ram()?.as_slice::<String>()?
-                == y.try_as_plain_ram()?.as_slice::<String>()?;
-        let outcome = if is_same { Code::Exact } else { Code::Changed };
-        self.outcomes.insert(outcome, self.elements);
-        if !is_same {
-            (0..reference.len()).for_each(|place| self.add_place(place));
+        let (x, y) = (ExactValues::of(reference.ty, &x)?, ExactValues::of(converted.ty, &y)?);
+        for place in 0..reference.len() {
+            let is_same = x.element(place).is(y.element(place));
+            let outcome = if is_same { Code::Exact } else { Code::Changed };
+            *self.outcomes.entry(outcome).or_default() += 1;
+            if !is_same {
+                self.add_place(place);
+            }
         }
         Ok(())
+    }
+}
+
+/// Whether no conversion rounds what is of this type: integers of 8 bits and less may be codes.
+fn is_never_rounded(ty: ElementType) -> bool {
+    match ty.family() {
+        Family::Text | Family::Bool => true,
+        Family::Signed | Family::Unsigned => ty.bits() > 8,
+        Family::Float(_) => false,
     }
 }
 

@@ -48,7 +48,7 @@ fn by_weights(pair: &Compared) -> (bool, String) {
         None if pair.identical => format!("of {weights} compared, every element is equal"),
         None => format!(
             "of {weights} compared, {exact} are equal, {rounded} rounded to their type, \
-             {} changed without harm",
+             {} changed, which may be right",
             changed.len()
         ),
     };

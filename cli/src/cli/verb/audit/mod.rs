@@ -231,7 +231,7 @@ impl Request for AuditRequest {
             notes.append(&mut baseline.notes);
             let mut compared = baseline.weights(&probed)?;
             notes.append(&mut compared.notes);
-            let differ = baseline.outputs_differ();
+            let differ = Some(baseline.outputs_differ());
             model.head.weights = compared.judged(Some(&watched.exercise), differ);
             errors.extend(model.head.weights.errors());
             let left = all.map(|cast| excuses.excuse(cast, &mut excused));

@@ -73,7 +73,7 @@ impl Measured {
         // Without a tolerance it is told node by node whether a weight of other values is right.
         let is_by_tolerance = request.limits.has_tolerance() || !request.has_verdict;
         let shows = self.failed() && is_by_tolerance;
-        self.weights = Some(weights.judged(exercise, shows));
+        self.weights = Some(weights.judged(exercise, Some(shows)));
     }
 
     /// Makes the verdict, by which a comparison passes that no tolerance judges.

@@ -43,7 +43,7 @@ pub(super) fn compare(
     let holder_b = Holder { proto: &b, folder: folder_b.as_deref(), onnx };
     let mut found = Weights::of(&holder_a, &holder_b)?;
     let notes = std::mem::take(&mut found.notes);
-    let weights = found.judged(None, true);
+    let weights = found.judged(None, None);
     let nothing = "nothing was compared: no weight of one model belongs to one of the other";
     let nothing = (weights.compared == 0).then(|| FindingRow::new(Code::NothingCompared, nothing));
     let rows: Vec<FindingRow> = remarks(notes).chain(weights.errors()).chain(nothing).collect();

@@ -17,13 +17,10 @@ use tract_onnx_cast::{CastOnnx, ElementType, Family, tensor_proto};
 
 use crate::cli::found::weights::ComparedWeight;
 use crate::cli::measure::alike::Alike;
-use crate::cli::measure::change::WeightChange;
+use crate::cli::measure::change::{WEIGHT, WeightChange};
 use crate::cli::measure::elements::Elements;
 use crate::cli::message::at;
 use crate::cli::tensor::NamedTensor;
-
-/// From how many elements on a constant is a weight, rather than a number of the computation or a shape.
-pub(super) const WEIGHT: usize = 8;
 
 /// A model as far as its constants go.
 #[derive(Clone, Copy)]

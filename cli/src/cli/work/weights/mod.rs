@@ -147,8 +147,12 @@ impl Weights {
     }
 
     /// The facts, each changed weight judged by what `exercise` has read of the values that differ,
-    /// and by whether the outputs differ.
-    pub(crate) fn judged(self, exercise: Option<&Exercise>, shows: bool) -> ComparedWeights {
+    /// and by whether the outputs differ, `None` where nothing has run.
+    pub(crate) fn judged(
+        self,
+        exercise: Option<&Exercise>,
+        shows: Option<bool>,
+    ) -> ComparedWeights {
         let Weights { mut facts, changed, .. } = self;
         for mut weight in changed {
             let unread = exercise.and_then(|exercise| exercise.unread(&weight));
@@ -233,13 +237,11 @@ impl Weights {
         let paired = pairs.iter().flat_map(|(x, y, _)| [a.get(*x), b.get(*y)]);
         let names = paired.flatten().map(|constant| (&*constant.path, &*constant.name));
         let paired: HashSet<(&str, &str)> = names.collect();
-        let of_numbers = std::mem::take(&mut self.doubtful).into_iter().filter(|doubt| {
-            // Of small integers nobody can tell: shapes, axes and the like.
-            doubt.change.is_float() || doubt.fact.elements >= constants::WEIGHT as u64
-        });
+        let doubtful = std::mem::take(&mut self.doubtful);
+        let doubtful = doubtful.into_iter().filter(|doubt| !doubt.change.is_few_integers());
         // A pair by name may be one by place as well.
         let mut told = HashSet::new();
-        for doubt in of_numbers {
+        for doubt in doubtful {
             let place = (doubt.fact.graph.clone(), doubt.fact.name.clone());
             if paired.contains(&(&*place.0, &*place.1)) {
                 let ComparedWeight { name, converted_name, .. } = &doubt.fact;
