@@ -349,8 +349,24 @@ fn weights_of_blocks_in_few_bits_are_held_against_the_references() {
     assert_eq!(weights["compared"], 1, "{report}");
     // The scales are no weights of their own.
     assert_eq!(weights["unpaired_converted"], json!([]), "{report}");
-    let swapped = folder.message("c.onnx", &swapped);
-    said(1, &["audit", &swapped, "--baseline", &a]);
+    let message = folder.message("c.onnx", &swapped);
+    said(1, &["audit", &message, "--baseline", &a]);
+    // The codes may have the weight's name, unless they stay for another node.
+    let mut named = swapped;
+    let graph = named.graph.as_mut().expect("a graph");
+    let names = graph.initializer.iter_mut().map(|held| &mut held.name);
+    let names = names.chain(graph.node.iter_mut().flat_map(|node| &mut node.input));
+    names.filter(|name| *name == "w_Q4").for_each(|name| *name = "w".into());
+    let paired_by = |model: &ModelProto| {
+        let message = folder.message("d.onnx", model);
+        let report = json(&said(1, &["compare", &a, &message, "--json"]));
+        report["comparisons"][0]["weights"]["changed"][0]["paired_by"].clone()
+    };
+    assert_eq!(judged(&reference, &named).1, "p_Q4");
+    assert_eq!(paired_by(&named), "name");
+    let graph = named.graph.as_mut().expect("a graph");
+    graph.node.push(node("Shape", &["w"], &["shape"], vec![]));
+    assert_ne!(paired_by(&named), "name");
 }
 
 /// Scales of a Resize are no values that rounding moves.

@@ -31,6 +31,7 @@ pub(crate) fn spelt<'a>(
         held: HashMap::new(),
         of_reference: weights_by_value(reference),
         names: taken.chain(held).cloned().collect(),
+        taken_once: taken_once(graph),
         has_axes: is_since(13),
         has_blocks: is_since(21),
         folder,
@@ -91,10 +92,22 @@ fn weights_by_value(model: Option<&ModelProto>) -> HashMap<String, String> {
     graph.node.iter().filter(is_product).filter_map(weight).collect()
 }
 
+/// What one node of a graph takes, and no other, nor the outside, which does not give it either.
+fn taken_once(graph: &GraphProto) -> HashSet<&str> {
+    let mut takers: HashMap<&str, usize> = HashMap::new();
+    let outside = graph.input.iter().chain(&graph.output).map(|value| value.name.as_str());
+    graph.node.iter().flat_map(needed).chain(outside).for_each(|name| {
+        *takers.entry(name).or_default() += 1;
+    });
+    takers.into_iter().filter(|(_, takers)| *takers == 1).map(|(name, _)| name).collect()
+}
+
 struct Writer<'a> {
     held: HashMap<&'a str, &'a TensorProto>,
     of_reference: HashMap<String, String>,
     names: HashSet<String>,
+    /// What one node alone takes, which goes where that node is written out.
+    taken_once: HashSet<&'a str>,
     /// Whether `DequantizeLinear` has an axis.
     has_axes: bool,
     /// Whether it has blocks.
@@ -159,7 +172,10 @@ impl<'a> Writer<'a> {
             nodes.push(other);
         }
         copy.node = nodes;
-        let used: HashSet<&str> = copy.node.iter().flat_map(needed).collect();
+        let mut used: HashSet<&str> = copy.node.iter().flat_map(needed).collect();
+        copy.node.iter().flat_map(|node| &node.output).for_each(|made| {
+            used.remove(made.as_str());
+        });
         let is_output = |name: &str| copy.output.iter().any(|output| output.name == name);
         // What only a node took that was written out has others in its place.
         copy.initializer.retain(|held| {
@@ -235,11 +251,13 @@ impl<'a> Writer<'a> {
         parts.done()
     }
 
-    /// The name of the weight of which the node's reference makes a value.
-    fn weight(&mut self, value: &str) -> Option<String> {
+    /// The name of the weight of which the node's reference makes a value, unless something else than the
+    /// node's codes has it.
+    fn weight(&mut self, value: &str, codes: Option<&String>) -> Option<String> {
         let value = value.strip_suffix("_quantized").unwrap_or(value);
         let name = self.of_reference.get(value)?.clone();
-        self.names.insert(name.clone()).then_some(name)
+        let is_own = codes == Some(&name) && self.taken_once.contains(&*name);
+        (self.names.insert(name.clone()) || is_own).then_some(name)
     }
 
     /// A product with a weight that has one scale for each channel, or one alone, and a bias by the scales of both.
@@ -263,7 +281,7 @@ impl<'a> Writer<'a> {
         let value = parts.output;
         let coded = "DequantizeLinear";
         let x = parts.add(coded, vec![input(0), input(1), input(2)], vec![], None);
-        let name = self.weight(value);
+        let name = self.weight(value, node.input.get(3));
         let weight = parts.add(coded, vec![input(3), input(4), input(5)], along(axis), name);
         let mut taken = vec![x, weight];
         if !bias.is_empty() {

@@ -24,10 +24,11 @@ impl Writer<'_> {
     /// The product with a matrix in blocks of codes of a few bits.
     pub(super) fn product(&mut self, node: &NodeProto, mut parts: Parts) -> Option<Vec<NodeProto>> {
         let packed = self.packed(node)?;
+        let name = self.weight(parts.output, node.input.get(1));
         let weight = if self.has_blocks {
-            self.in_blocks(packed, &mut parts)?
+            self.in_blocks(packed, &mut parts, name)?
         } else {
-            self.in_rows(packed, &mut parts)?
+            self.in_rows(packed, &mut parts, name)?
         };
         let product = parts.add("MatMul", vec![node.input.first()?.clone(), weight], vec![], None);
         if let Some(bias) = node.input.get(5).filter(|name| !name.is_empty()) {
@@ -60,7 +61,12 @@ impl Writer<'_> {
     }
 
     /// Dequantises the weight as the product takes it.
-    fn in_blocks(&mut self, packed: Packed, parts: &mut Parts) -> Option<String> {
+    fn in_blocks(
+        &mut self,
+        packed: Packed,
+        parts: &mut Parts,
+        name: Option<String>,
+    ) -> Option<String> {
         let Packed { bits, depth, rows, blocks, size, codes, zeros, scales } = packed;
         let value = parts.output;
         let (_, scales) = tensor_proto::read(&scales, self.folder).ok()?;
@@ -79,22 +85,26 @@ impl Writer<'_> {
         let zeros = self.hold(value, "zeros", ty, &[blocks, rows], zeros)?;
         let size = int_attribute("block_size", i64::try_from(size).ok()?);
         let blocks = vec![int_attribute("axis", 0), size];
-        let name = self.weight(value);
         Some(parts.add("DequantizeLinear", vec![codes, scales, zeros], blocks, name))
     }
 
     /// Dequantises each block as a row, and puts these together.
-    fn in_rows(&mut self, packed: Packed, parts: &mut Parts) -> Option<String> {
+    fn in_rows(
+        &mut self,
+        packed: Packed,
+        parts: &mut Parts,
+        name: Option<String>,
+    ) -> Option<String> {
         let Packed { bits, depth, rows, blocks, size, codes, zeros, scales } = packed;
         let (value, count) = (parts.output, rows * blocks);
         let ty = ElementType::Uint8;
         let codes = self.hold(value, &format!("codes{bits}"), ty, &[count, size], codes)?;
         let zeros = self.hold(value, "zeros", ty, &[count], zeros)?;
-        let name = format!("{value}:scales");
+        let held = format!("{value}:scales");
         let dims = vec![i64::try_from(count).ok()?];
-        self.constants.push(TensorProto { name: name.clone(), dims, ..scales });
+        self.constants.push(TensorProto { name: held.clone(), dims, ..scales });
         let axis = vec![int_attribute("axis", 0)];
-        let mut weight = parts.add("DequantizeLinear", vec![codes, name, zeros], axis, None);
+        let mut weight = parts.add("DequantizeLinear", vec![codes, held, zeros], axis, None);
         let shape = self.numbers(value, "shape", &[rows, blocks.checked_mul(size)?])?;
         weight = parts.add("Reshape", vec![weight, shape], vec![], None);
         if blocks * size != depth {
@@ -105,7 +115,6 @@ impl Writer<'_> {
             weight = parts.add("Slice", taken, vec![], None);
         }
         let order = ints_attribute("perm", vec![1, 0]);
-        let name = self.weight(value);
         Some(parts.add("Transpose", vec![weight], vec![order], name))
     }
 
