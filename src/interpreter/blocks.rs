@@ -1,23 +1,19 @@
 //! Operators of a large matrix, which is never there as a whole.
 //!
-//! The vocabulary of a language model is its largest weight. A `Gather` takes a few of its rows, which are read from the file
-//! alone. The last product is by its transpose: tract packs a matrix whole before it multiplies, widened if it is of halves, and
-//! so that weight would be there two or three times. A sum of products takes a row and a column alone, so blocks of columns
-//! give the same values.
+//! The vocabulary of a language model is its largest weight. A `Gather` takes a few of its rows, which are read from the file,
+//! or dequantised, alone. The last product is by its transpose: tract packs a matrix whole before it multiplies, widened if it is
+//! of halves, and so that weight would be there two or three times. A sum of products takes a row and a column alone, so blocks
+//! of columns give the same values.
 
 use onnx_cast_graph::NodeView;
 use tract_onnx::prelude::*;
 
 use super::value::TypedTensor;
 use crate::cast::element_type::ElementType;
-use crate::tensor::proto::late;
+use crate::tensor::late;
 
 /// The bytes of a block of a matrix in memory, its elements widened to FLOAT. One that has no more is packed whole.
 const BLOCK: usize = 32 << 20;
-/// The bytes of a block of a matrix that is in its file as it is, of whose rows each block reads parts.
-const BLOCK_OF_FILE: usize = 16 << 20;
-/// The bytes of a block of the transpose of one in its file: what is read is turned, and packed, while it is in a cache.
-const BLOCK_OF_TRANSPOSE: usize = 1 << 20;
 /// The columns of a block are a multiple of this, which the rows of tract's kernels divide.
 const TILE: usize = 192;
 
@@ -27,11 +23,7 @@ pub(super) fn columns(node: &impl NodeView, inputs: &[Option<TypedTensor>]) -> O
     let is_product = node.is("MatMul") && rows.tensor.rank() > 0;
     let &[depth, columns] = matrix.tensor.shape() else { return None };
     let column = depth.checked_mul(size_of::<f32>())?;
-    let block = match late::untransposed(&matrix.tensor) {
-        Some(_) => BLOCK_OF_TRANSPOSE,
-        None if late::is_late(&matrix.tensor) => BLOCK_OF_FILE,
-        None => BLOCK,
-    };
+    let block = late::block(&matrix.tensor).unwrap_or(BLOCK);
     let most = (block / column.max(1) / TILE).max(1) * TILE;
     (is_product && columns > most).then_some(most)
 }
@@ -64,7 +56,7 @@ pub(super) fn in_blocks(
     whole.into_iter().map(|(ty, tensor)| TypedTensor::new(ty, tensor)).collect()
 }
 
-/// The inputs of a `Gather` that takes rows of a matrix which is in its file, with those rows alone in its place; `None` of any
+/// The inputs of a `Gather` that takes rows of a late matrix, with those rows alone in its place; `None` of any
 /// other node, and where it takes as many as there are. Fails when the rows cannot be read.
 pub(super) fn of_rows(
     node: &impl NodeView,

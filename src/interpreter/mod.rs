@@ -10,7 +10,7 @@
 //!
 //! What decides which nodes run (`If`, `Loop`, `Scan`) and what holds several tensors (sequences, optionals) is run here
 //! (`operators`, `control`, `scan`, `sequences`, each body by `inner`), and so are operators that tract does not have
-//! (`kernels`) and those of a large matrix (`blocks`): bodies are graphs, and nothing has a symbol for a size, so what tract
+//! (`kernels`), those of a large matrix (`blocks`) and what takes no plan (`sole`): bodies are graphs, and nothing has a symbol for a size, so what tract
 //! refuses of sizes that data decides does not arise. Whoever watches a run is shown each node (`observer`), and an audit what
 //! its casts do (`counted`).
 
@@ -29,6 +29,7 @@ mod run;
 mod scan;
 mod schedule;
 mod sequences;
+mod sole;
 mod value;
 
 use std::path::Path;

@@ -8,9 +8,9 @@ use onnx_cast_graph::{Graph, Node, NodeId, NodeView, named_value, sized_type};
 use prost::Message;
 use tract_onnx::pb::{GraphProto, ModelProto, OperatorSetIdProto, TensorProto, ValueInfoProto};
 use tract_onnx::prelude::*;
-use tract_onnx::tract_core::ops::change_axes::AxisOp;
 
 use super::counted::Counted;
+use super::sole::SoleOp;
 use super::value::TypedTensor;
 use crate::audit::Audit;
 use crate::cast::element_type::ElementType;
@@ -23,8 +23,7 @@ use crate::plug::guard::without_panic;
 use crate::plug::loader::CastOnnx;
 use crate::plug::model_types::output_element_types;
 use crate::tensor::memory::Memory;
-use crate::tensor::output::with_axis_moved;
-use crate::tensor::proto::{self, late};
+use crate::tensor::proto;
 
 /// Builds nodes.
 pub(super) struct Builder {
@@ -65,8 +64,8 @@ struct BuiltNode {
     name: String,
     /// What counts its casts.
     audit: Option<Audit>,
-    /// The axis that it moves, and to where, if it does nothing else.
-    moves: Option<(usize, usize)>,
+    /// What it does, if that is one thing which takes no plan.
+    sole: Option<SoleOp>,
 }
 
 /// How many nodes are kept as they were built.
@@ -289,8 +288,8 @@ impl Builder {
             Err(_) => without_panic(|| runnable(typed))?,
         };
         let types = output_element_types(plan.model())?;
-        let moves = moved_axis(plan.model());
-        Ok(BuiltNode { plan, types, name: name.into(), audit, moves })
+        let sole = SoleOp::of(plan.model()).filter(|_| audit.is_none());
+        Ok(BuiltNode { plan, types, name: name.into(), audit, sole })
     }
 }
 
@@ -324,14 +323,9 @@ impl Last {
 
 impl BuiltNode {
     fn run(&self, inputs: &[Option<TypedTensor>]) -> TractResult<TVec<TValue>> {
-        if let (Some((from, to)), [Some(TypedTensor { tensor, .. })]) = (self.moves, inputs) {
-            // tract copies what is shared, and zeroes what it writes.
-            let moved = late::turned(tensor)
-                .map(Some)
-                .map_or_else(|| with_axis_moved(tensor, from, to), Ok)?;
-            if let Some(moved) = moved {
-                return Ok(tvec!(moved.into_tvalue()));
-            }
+        let made = self.sole.as_ref().map(|op| op.run(inputs)).transpose()?;
+        if let Some(made) = made.flatten() {
+            return Ok(tvec!(made.into_tvalue()));
         }
         let mut given = tvec!();
         for node in self.plan.model().inputs.iter().map(|outlet| outlet.node) {
@@ -353,15 +347,6 @@ fn share_memory(model: &mut TypedModel, memory: &Memory) {
         } else if let Some(quantizer) = node.op_as_mut::<OnnxQuantizer>() {
             quantizer.share(memory);
         }
-    }
-}
-
-/// The axis that a model moves, and to where, if it does nothing else.
-fn moved_axis(model: &TypedModel) -> Option<(usize, usize)> {
-    let [_, node] = &model.nodes[..] else { return None };
-    match node.op_as::<AxisOp>()? {
-        AxisOp::Move(from, to) => Some((*from, *to)),
-        _ => None,
     }
 }
 

@@ -31,7 +31,7 @@ use crate::plug::guard::told_of;
 use crate::plug::loaded::Loaded;
 use crate::plug::model_types::{record_sizes, record_types};
 use crate::tensor::proto::external::FileReader;
-use crate::tensor::proto::late::Resolver;
+use crate::tensor::proto::external::Resolver;
 
 /// tract's ONNX loader with a complete `Cast`: wherever [`tract_onnx::onnx`] stands, this one can.
 ///

@@ -46,22 +46,22 @@ pub(super) fn convert(
     }
 }
 
-/// What a quantiser's kernel makes of a tensor of its x, whose layout the scales are of.
+/// What a quantiser's kernel makes of the bytes of as many elements of its x as a shape has, whose place in the layout the scales tell.
 pub(super) fn scale(
     kernel: &ScaleKernel,
     level: Level,
     quantizer: Quantizer,
     scales: Scales,
-    input: &Tensor,
+    (bytes, shape): (&[u8], &[usize]),
     memory: &Memory,
 ) -> TractResult<Tensor> {
-    let elements = input.len();
+    let elements: usize = shape.iter().product();
     let [read, written] = [quantizer.x(), quantizer.y()].map(|ty| ty.carrier_bytes().unwrap_or(1));
-    let bytes = input.try_as_plain_ram()?.as_bytes();
+    anyhow::ensure!(bytes.len() == elements * read, "another number of bytes");
     // SAFETY: y is numeric, so its carrier is one of plain bytes. A kernel writes every byte of the part that it is given an
     // input of as many elements for, and the parts are all of the output.
     unsafe {
-        fill(quantizer.y().datum_type(), input.shape(), memory, |output| {
+        fill(quantizer.y().datum_type(), shape, memory, |output| {
             in_parts(output, written, elements, |range, part| {
                 let src = &bytes[range.start * read..range.end * read];
                 let scales = Scales { first: scales.first + range.start, ..scales };

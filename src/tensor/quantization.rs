@@ -181,11 +181,35 @@ impl Quantization {
         axis: i64,
         block_size: usize,
     ) -> TractResult<Tensor> {
+        let layout = self.layout(x, prepared, axis, block_size)?;
+        let bytes = x.try_as_plain_ram()?.as_bytes();
+        self.part((bytes, x.shape()), prepared, layout, 0)
+    }
+
+    /// How scales that have been read lie in x. Fails when they do not fit it.
+    pub(super) fn layout(
+        &self,
+        x: &Tensor,
+        prepared: &Prepared,
+        axis: i64,
+        block_size: usize,
+    ) -> TractResult<ScaleLayout> {
         check(x, self.quantizer.x(), "x")?;
         let layout = ScaleLayout::new(x.shape(), axis, block_size, &prepared.shape);
-        let layout = layout.map_err(anyhow::Error::msg)?;
+        layout.map_err(anyhow::Error::msg)
+    }
+
+    /// Makes a part of y, of this shape, of the bytes of its elements of x, which stand one behind the other from the place `first`
+    /// on.
+    pub(super) fn part(
+        &self,
+        x: (&[u8], &[usize]),
+        prepared: &Prepared,
+        layout: ScaleLayout,
+        first: usize,
+    ) -> TractResult<Tensor> {
         let kernel = if prepared.has_zero_points { &self.moved } else { &self.plain };
-        let scales = Scales { parameters: &prepared.parameters, layout, first: 0 };
+        let scales = Scales { parameters: &prepared.parameters, layout, first };
         output::scale(kernel, self.level, self.quantizer, scales, x, &self.memory)
     }
 }

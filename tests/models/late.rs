@@ -10,9 +10,9 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
 use tract_onnx_cast::{CastOnnx, ElementType, HalfArithmetic, OnnxTensor, Result, tensor_proto};
 
-use crate::common::proto::{Sketch, bytes, external, ints, tensor};
+use crate::common::proto::{Sketch, bytes, external, int, ints, tensor};
 
-use ElementType::{BFloat16, Float, Float16, Int64};
+use ElementType::{BFloat16, Float, Float16, Int4, Int8, Int64, Uint4, Uint8};
 
 /// Rows and columns of more than 4 MiB in halves; the last block of columns has one of them.
 const SIZES: [usize; 2] = [3 * 960 + 1, 1024];
@@ -142,6 +142,66 @@ fn a_product_by_a_matrix_in_a_file_is_that_of_a_plan() -> Result<()> {
     let all = counting.all.load(Ordering::Relaxed) as i64;
     assert_eq!(all, 4 * depth * columns + 1);
     assert!(*counting.most.lock().expect("a number") <= 1 << 20);
+    Ok(())
+}
+
+/// A matrix of codes is dequantised as far as its nodes take it, whichever way its scales lie.
+#[test]
+fn what_is_dequantised_in_parts_is_what_a_plan_dequantises() -> Result<()> {
+    /// Notes which of what is made is not in memory.
+    #[derive(Default)]
+    struct Late(Vec<String>);
+    impl Observer for Late {
+        fn node(&mut self, _: &NodeRun, made: &mut [Option<ObservedTensor>]) -> Result<()> {
+            let late = made.iter().flatten().filter(|made| made.tensor.as_plain_ram().is_none());
+            self.0.extend(late.map(|made| made.name.to_string()));
+            Ok(())
+        }
+    }
+    let [rows, columns] = [1026, 1030];
+    let layouts: [(&[i64], i64, i64); 5] = [
+        (&[], 0, 0),
+        (&[rows], 0, 0),
+        (&[columns], 1, 0),
+        (&[33, columns], 0, 32),
+        (&[rows, 65], 1, 16),
+    ];
+    for (ty, (shape, axis, block)) in [Uint4, Int4, Int8, Uint8].into_iter().cycle().zip(layouts) {
+        let numbers = |count: i64, step: i64, size: i64| {
+            (0..count).map(|i| (i * step % size) as f32).collect::<Vec<f32>>()
+        };
+        let held = |name: &str, ty, shape: &[i64], step, size| {
+            let mut held = tensor(name, ty, &numbers(shape.iter().product(), step, size));
+            held.dims = shape.to_vec();
+            held
+        };
+        let sketch = Sketch::new()
+            .input("ids", Int64, &[2, 2])
+            .initializer(held("codes", ty, &[rows, columns], 7919, 8))
+            .initializer(held("scale", Float, shape, 31, 7))
+            .initializer(held("zero", ty, shape, 17, 5))
+            .node(
+                "DequantizeLinear",
+                &["codes", "scale", "zero"],
+                &["w"],
+                vec![int("axis", axis), int("block_size", block)],
+            )
+            .node("Gather", &["w", "ids"], &["x"], vec![])
+            .node("Transpose", &["w"], &["t"], vec![ints("perm", &[1, 0])])
+            .node("MatMul", &["x", "t"], &["y"], vec![])
+            .initializer(held("v", Float, &[3, rows], 13, 4))
+            .node("MatMul", &["v", "w"], &["z"], vec![])
+            .output("x", Float, &[2, 2, columns])
+            .output("y", Float, &[2, 2, rows])
+            .output("z", Float, &[3, columns]);
+        let ids = Tensor::from_shape(&[2, 2], &[3, -1, rows - 1, 3]).expect("four");
+        let model = Interpreter::of_proto(tract_onnx_cast::onnx(), sketch.clone().model(), None)?;
+        let planned = sketch.run(vec![ids.clone()]).expect("a plan");
+        let mut late = Late::default();
+        let made = model.run_observed(vec![OnnxTensor::new(Int64, ids)?], &mut late)?;
+        assert!(made.iter().map(OnnxTensor::tensor).eq(&planned), "{ty} {shape:?}");
+        assert_eq!(late.0, ["w", "t"]);
+    }
     Ok(())
 }
 

@@ -176,6 +176,19 @@ impl OnnxQuantizer {
         Ok(QuantizerConstants { scale: scale.clone(), zero_point: zero_point.cloned(), prepared })
     }
 
+    /// Makes y of a large matrix x of codes, each part when it is asked for; `None` of any other x, and where it quantises.
+    pub(crate) fn late(
+        &self,
+        x: &Arc<Tensor>,
+        scale: &Tensor,
+        zero_point: Option<&Tensor>,
+    ) -> TractResult<Option<Tensor>> {
+        let prepared = self.quantization.prepare(scale, zero_point);
+        let late = prepared
+            .and_then(|prepared| self.quantization.late(x, prepared, self.axis, self.block_size));
+        Ok(late.map_err(|problem| self.error(format!("{problem:#}")))?)
+    }
+
     /// Makes y of x.
     pub(super) fn run(&self, inputs: &[TValue]) -> TractResult<Tensor> {
         let [x, scale, zero_point @ ..] = inputs else { bail!("a quantiser has an x and a scale") };

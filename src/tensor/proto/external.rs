@@ -3,15 +3,19 @@
 #![forbid(unsafe_code)]
 
 use std::collections::HashSet;
+use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use onnx_cast_graph::counted;
 use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::pb::TensorProto;
 use tract_onnx::pb::tensor_proto::DataLocation;
 use tract_onnx::prelude::TractResult;
+
+use crate::tensor::late::MatrixSource;
 
 /// Whether a tensor's data is beside the model.
 pub(crate) fn is_external(proto: &TensorProto) -> bool {
@@ -65,6 +69,44 @@ pub(super) fn inside(folder: &Path, location: &str) -> TractResult<PathBuf> {
     // A pipe would be waited for.
     anyhow::ensure!(path.is_file(), "is no file");
     Ok(path)
+}
+
+/// How external data is read.
+pub(crate) type Resolver = Arc<dyn ModelDataResolver + Send + Sync>;
+
+/// Where the elements of a matrix are, one behind the other.
+pub(super) struct ExternalPlace {
+    pub(super) resolver: Resolver,
+    pub(super) path: PathBuf,
+    /// In bytes.
+    pub(super) offset: usize,
+}
+
+/// Of rows that are shorter than `LEAST_ROW`, and whose parts are shorter than this, all is read at once: each part is a call of
+/// the system's.
+const LEAST_PART: usize = 1 << 12;
+const LEAST_ROW: usize = 1 << 14;
+
+impl MatrixSource for ExternalPlace {
+    fn read(&self, bytes: &mut Vec<u8>, before: usize, length: usize) -> TractResult<()> {
+        let at = self.offset.saturating_add(before);
+        self.resolver.read_bytes_from_path(bytes, &self.path, at, Some(length))
+    }
+
+    fn block(&self) -> usize {
+        // A part of each row is read, which is a call of the system's.
+        16 << 20
+    }
+
+    fn is_read_by_parts(&self, part: usize, row: usize) -> bool {
+        part >= LEAST_PART || row >= LEAST_ROW
+    }
+}
+
+impl fmt::Debug for ExternalPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}", self.path.display(), self.offset)
+    }
 }
 
 /// Reads what is asked for of a file. tract's own maps all of it each time, which counts as memory of the process.

@@ -3,13 +3,12 @@
 //!
 //! - `field`: which of its fields holds the data
 //! - `packed`: elements of fewer than 8 bits
-//! - `external`: data beside the model; `late`: what stays there until it is asked for
+//! - `external`: data beside the model
 
 #![forbid(unsafe_code)]
 
 pub(crate) mod external;
 mod field;
-pub(crate) mod late;
 mod packed;
 
 use std::path::{Path, PathBuf};
@@ -24,12 +23,12 @@ use tract_onnx::prelude::{Tensor, TractResult};
 use crate::cast::element_type::{self, ElementType};
 use crate::error::{self, Cause, Error, Result};
 use crate::tensor::carrier;
+use crate::tensor::late::{self, LATE, PIECE};
+pub use crate::tensor::late::{altered, untransposed};
 use crate::tensor::output;
 pub(crate) use external::is_external;
-use external::{External, FileReader, inside};
+use external::{External, ExternalPlace, FileReader, Resolver, inside};
 use field::TensorField;
-use late::{ExternalPlace, PIECE, Resolver};
-pub use late::{altered, untransposed};
 use packed::{pack, packed_length, unpack};
 
 /// Reads a tensor, from whichever field holds its data.
@@ -56,9 +55,6 @@ pub(crate) fn read_with(
     Ok((reader.ty, tensor?))
 }
 
-/// From so many bytes on a matrix of external data stays in its file.
-const LATE: usize = 4 << 20;
-
 /// As [`read`], but that a large matrix of external data stays in its file until all of it is asked for, by
 /// [`Tensor::try_as_plain_ram`]. [`Tensor::slice`] reads the rows that it is asked for alone, and [`Tensor::as_plain_ram`] is
 /// `None` until then.
@@ -84,9 +80,8 @@ pub(crate) fn late_with(
             let (path, offset) = reader.external_data(folder)?;
             reader.read_piece(&**resolver, &path, offset, (&mut vec![], whole - 1, 1))?;
             let (datum_type, shape) = (reader.ty.datum_type(), [rows, columns]);
-            let (resolver, altered) = (resolver.clone(), None);
-            let place = ExternalPlace { resolver, path, offset, datum_type, shape, altered };
-            return Ok((reader.ty, late::matrix(place)));
+            let place = ExternalPlace { resolver: resolver.clone(), path, offset };
+            return Ok((reader.ty, late::matrix(Arc::new(place), datum_type, shape)));
         }
     }
     read_with(proto, folder, &**resolver)

@@ -2,6 +2,7 @@
 
 use onnx_cast_graph::{int_attribute, ints_attribute};
 use tract_onnx::pb::{NodeProto, TensorProto};
+use tract_onnx::prelude::Tensor;
 use tract_onnx_cast::{ElementType, tensor_proto};
 
 use super::{Parts, Writer};
@@ -13,8 +14,8 @@ struct Packed {
     rows: usize,
     blocks: usize,
     size: usize,
-    /// A byte each, padded.
-    codes: Vec<u8>,
+    /// As they are stored, padded.
+    codes: Tensor,
     /// Of each block, as the scales.
     zeros: Vec<u8>,
     scales: TensorProto,
@@ -51,9 +52,9 @@ impl Writer<'_> {
         }
         let blocks = depth.div_ceil(size);
         let count = rows.checked_mul(blocks)?;
-        let codes = self.unpacked(input(1)?, bits, count, size)?;
+        let codes = self.stored(input(1)?)?;
         let zeros = match input(3) {
-            Some(zeros) => self.unpacked(zeros, bits, rows, blocks)?,
+            Some(zeros) => unpacked(self.stored(zeros)?.as_bytes(), bits, rows, blocks)?,
             None => vec![1 << (bits - 1); count],
         };
         let scales = self.scales(input(2)?, count)?;
@@ -73,12 +74,18 @@ impl Writer<'_> {
         let scales = scales.try_as_plain_ram().ok()?.as_slice::<f32>().ok()?;
         let scales = turned(scales, rows, blocks)?;
         let scales = scales.iter().flat_map(|scale| scale.to_le_bytes()).collect();
-        let codes = turned(&codes, rows, depth)?;
+        let (codes, count) = (codes.as_bytes(), rows.checked_mul(blocks)?);
+        let of_bytes = || turned(&unpacked(codes, bits, count, size)?, rows, depth);
         let zeros = turned(&zeros, rows, blocks)?;
+        let is_in_pairs = rows % 2 == 0 && depth % 2 == 0 && size % 2 == 0;
+        let is_whole = codes.len().checked_mul(2) == count.checked_mul(size);
         // Blocks came with types of 4 bits, and before those of 2.
         let (ty, codes, zeros) = match bits {
-            4 => (ElementType::Uint4, in_pairs(&codes), in_pairs(&zeros)),
-            _ => (ElementType::Uint8, codes, zeros),
+            4 if is_in_pairs && is_whole => {
+                (ElementType::Uint4, turned_pairs(codes, rows, depth)?, in_pairs(&zeros))
+            }
+            4 => (ElementType::Uint4, in_pairs(&of_bytes()?), in_pairs(&zeros)),
+            _ => (ElementType::Uint8, of_bytes()?, zeros),
         };
         let codes = self.hold(value, &format!("codes{bits}"), ty, &[depth, rows], codes)?;
         let scales = self.hold(value, "scales", ElementType::Float, &[blocks, rows], scales)?;
@@ -98,6 +105,7 @@ impl Writer<'_> {
         let Packed { bits, depth, rows, blocks, size, codes, zeros, scales } = packed;
         let (value, count) = (parts.output, rows * blocks);
         let ty = ElementType::Uint8;
+        let codes = unpacked(codes.as_bytes(), bits, count, size)?;
         let codes = self.hold(value, &format!("codes{bits}"), ty, &[count, size], codes)?;
         let zeros = self.hold(value, "zeros", ty, &[count], zeros)?;
         let held = format!("{value}:scales");
@@ -149,24 +157,27 @@ impl Writer<'_> {
         (is_float && usize::try_from(stored).ok()? == count).then(|| TensorProto::clone(scales))
     }
 
-    /// Codes of a constant, a byte each, of rows that are padded to whole bytes.
-    fn unpacked(&self, name: &str, bits: usize, rows: usize, count: usize) -> Option<Vec<u8>> {
-        let (_, tensor) = tensor_proto::read(self.held.get(name)?, self.folder).ok()?;
-        let bytes = tensor.as_bytes();
-        let stride = count.checked_mul(bits)?.div_ceil(8);
-        if stride.checked_mul(rows)? != bytes.len() || stride == 0 {
-            return None;
-        }
-        let mut codes = vec![0; count.checked_mul(rows)?];
-        for (row, codes) in bytes.chunks_exact(stride).zip(codes.chunks_exact_mut(count)) {
-            match bits {
-                2 => unpack::<2, 4>(row, codes),
-                4 => unpack::<4, 2>(row, codes),
-                _ => unpack::<8, 1>(row, codes),
-            }
-        }
-        Some(codes)
+    /// A constant, as it is stored.
+    fn stored(&self, name: &str) -> Option<Tensor> {
+        Some(tensor_proto::read(self.held.get(name)?, self.folder).ok()?.1)
     }
+}
+
+/// Codes, a byte each, of rows that are padded to whole bytes.
+fn unpacked(bytes: &[u8], bits: usize, rows: usize, count: usize) -> Option<Vec<u8>> {
+    let stride = count.checked_mul(bits)?.div_ceil(8);
+    if stride.checked_mul(rows)? != bytes.len() || stride == 0 {
+        return None;
+    }
+    let mut codes = vec![0; count.checked_mul(rows)?];
+    for (row, codes) in bytes.chunks_exact(stride).zip(codes.chunks_exact_mut(count)) {
+        match bits {
+            2 => unpack::<2, 4>(row, codes),
+            4 => unpack::<4, 2>(row, codes),
+            _ => unpack::<8, 1>(row, codes),
+        }
+    }
+    Some(codes)
 }
 
 /// The codes of a row, of which each byte holds `COUNT` of `BITS` bits, the first one lowest.
@@ -203,9 +214,40 @@ fn turned<T: Copy + Default>(elements: &[T], rows: usize, columns: usize) -> Opt
     Some(turned)
 }
 
+/// As [`turned`], of codes of 4 bits that are two to a byte, before and after: the columns and the rows are even.
+fn turned_pairs(bytes: &[u8], rows: usize, columns: usize) -> Option<Vec<u8>> {
+    const TILE: usize = 32;
+    let (stride, half) = (bytes.len().checked_div(rows)?, rows / 2);
+    let mut turned = vec![0; half.checked_mul(columns)?];
+    for left in (0..columns / 2).step_by(TILE) {
+        let right = (columns / 2).min(left + TILE);
+        for (place, pair) in bytes.chunks_exact(2 * stride.max(1)).enumerate() {
+            let (low, high) = (pair.get(left..right)?, pair.get(stride + left..stride + right)?);
+            let made = turned.get_mut(2 * left * half..)?.chunks_exact_mut(2 * half);
+            for ((low, high), made) in low.iter().zip(high).zip(made) {
+                *made.get_mut(place)? = low & 15 | high << 4;
+                *made.get_mut(half + place)? = low >> 4 | high & 0xf0;
+            }
+        }
+    }
+    Some(turned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pairs_are_turned_as_their_codes_are() {
+        for (rows, padded, columns) in [(2, 2, 2), (4, 8, 6), (10, 144, 134), (66, 64, 64)] {
+            let bytes: Vec<u8> = (0..rows * padded / 2).map(|at| (at * 37 % 256) as u8).collect();
+            let codes = unpacked(&bytes, 4, rows, padded).expect("codes");
+            let wanted = in_pairs(&turned(&codes, rows, columns).expect("codes"));
+            assert_eq!(turned_pairs(&bytes, rows, columns), Some(wanted), "{rows} by {padded}");
+        }
+        assert_eq!(turned_pairs(&[1, 2], 2, 4), None);
+        assert_eq!(turned_pairs(&[], 0, 4), None);
+    }
 
     #[test]
     fn codes_are_unpacked_from_the_lowest_bits_on() {

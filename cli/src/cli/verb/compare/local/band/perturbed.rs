@@ -179,15 +179,27 @@ impl Perturbed<'_> {
     }
 }
 
+/// Whether a node dequantises codes that are moved themselves, by more than a last place of FLOAT.
+fn is_of_moved_codes(node: &NodeRun) -> bool {
+    let codes = node.inputs.first().and_then(Option::as_ref);
+    let is_moved = |codes: &ObservedTensor| {
+        let is_small = codes.is_constant && codes.tensor.len() < WEIGHT;
+        matches!(codes.element_type.bits(), 4..=8) && codes.tensor.len() > 1 && !is_small
+    };
+    node.op_type == "DequantizeLinear" && codes.is_some_and(is_moved)
+}
+
 impl Observer for Perturbed<'_> {
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         let is_result = !MOVED.iter().any(|(name, ..)| *name == node.op_type)
             && !node.has_bodies()
             && node.op_type != "Constant";
         let is_quantizer = node.op_type.contains("Quantize");
+        let is_of_moved_codes = is_of_moved_codes(node);
         for output in outputs.iter_mut().flatten() {
             let is_float = is_computed_in(output.element_type);
-            if is_result && (is_float || is_quantizer && output.tensor.len() > 1) {
+            let is_moved = is_of_moved_codes && output.element_type == ElementType::Float;
+            if is_result && !is_moved && (is_float || is_quantizer && output.tensor.len() > 1) {
                 self.perturb(output);
             }
             let name = full_name(output);

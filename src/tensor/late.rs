@@ -1,69 +1,84 @@
-//! Constants that stay in their file: what is read of one is what is asked for, rows of it if those are enough.
+//! Matrices whose elements are made when they are asked for, a part of them if that is enough.
 //!
 //! The vocabulary of a language model is its largest weight. A `Gather` takes a few rows of it, and the last product takes it,
-//! transposed, in blocks: as a tensor in memory it would be there two or three times.
+//! perhaps transposed, in blocks: as a tensor in memory it would be there two or three times. In its file it need not be in memory
+//! at all, and in codes of a few bits not as the numbers that they stand for.
 
 #![forbid(unsafe_code)]
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::internal::{ExoticFact, PlainStorage, TensorStorage};
 
 use crate::tensor::output::{in_pieces, with_axis_moved};
 
-/// How many bytes of a file are read at once.
+/// From so many bytes on a matrix is made late.
+pub(crate) const LATE: usize = 4 << 20;
+
+/// How many bytes are made at once.
 pub(super) const PIECE: usize = 1 << 20;
 
-/// Of rows that are shorter than `LEAST_ROW`, and whose parts are shorter than this, all is read at once: each part is a call of
-/// the system's.
-const LEAST_PIECE: usize = 1 << 12;
-const LEAST_ROW: usize = 1 << 14;
+/// The bytes of columns of a transpose: what is read is turned, and taken, while it is in a cache.
+const BLOCK_OF_TRANSPOSE: usize = 1 << 20;
 
-/// How external data is read.
-pub(crate) type Resolver = Arc<dyn ModelDataResolver + Send + Sync>;
+/// What holds the elements of a matrix, row by row.
+pub(super) trait MatrixSource: fmt::Debug + Send + Sync {
+    /// Puts the bytes of elements that stand one behind the other into an empty buffer: given how many bytes of the matrix are
+    /// before them, and how many they have.
+    fn read(&self, bytes: &mut Vec<u8>, before: usize, length: usize) -> TractResult<()>;
+
+    /// How many bytes the columns have that are best read at once, behind one another, where all are taken.
+    fn block(&self) -> usize;
+
+    /// Whether parts of so many bytes of each row are better read one by one than all rows, which have so many.
+    fn is_read_by_parts(&self, part: usize, row: usize) -> bool;
+}
 
 /// What changes bytes of a matrix behind their reading, given how many bytes of the matrix stand before them.
 type Alteration = Arc<dyn Fn(usize, &mut [u8]) + Send + Sync>;
 
-/// Where the elements of a tensor are, one behind the other.
+/// A matrix of plain numbers, as its source has it.
 #[derive(Clone)]
-pub(super) struct ExternalPlace {
-    pub(super) resolver: Resolver,
-    pub(super) path: PathBuf,
-    /// In bytes.
-    pub(super) offset: usize,
-    pub(super) datum_type: DatumType,
-    pub(super) shape: [usize; 2],
-    pub(super) altered: Option<Alteration>,
+struct SourceMatrix {
+    source: Arc<dyn MatrixSource>,
+    datum_type: DatumType,
+    shape: [usize; 2],
+    altered: Option<Alteration>,
 }
 
-/// The memory of a matrix that is in a file until all of it is asked for.
+/// The memory of a matrix, which is empty until all of it is asked for.
 #[derive(Clone)]
 struct Late {
-    place: Arc<ExternalPlace>,
-    /// Whether the matrix is the transpose of what the file holds.
+    matrix: Arc<SourceMatrix>,
+    /// Whether it is the transpose of that.
     is_turned: bool,
     all: OnceLock<PlainStorage>,
 }
 
-/// The matrix of plain numbers at a place, of which nothing is read yet.
-pub(super) fn matrix(place: ExternalPlace) -> Tensor {
-    let (datum_type, shape) = (place.datum_type, place.shape);
-    let late = Late { place: Arc::new(place), is_turned: false, all: OnceLock::new() };
+/// The matrix of plain numbers that a source holds, of which nothing is read yet.
+pub(super) fn matrix(
+    source: Arc<dyn MatrixSource>,
+    datum_type: DatumType,
+    shape: [usize; 2],
+) -> Tensor {
+    late(SourceMatrix { source, datum_type, shape, altered: None })
+}
+
+fn late(matrix: SourceMatrix) -> Tensor {
+    let (datum_type, shape) = (matrix.datum_type, matrix.shape);
+    let late = Late { matrix: Arc::new(matrix), is_turned: false, all: OnceLock::new() };
     Tensor::from_storage(datum_type, &shape, late)
 }
 
-/// The transpose of a matrix that is in its file; `None` of any other tensor.
+/// The transpose of a late matrix; `None` of any other tensor.
 pub(crate) fn turned(tensor: &Tensor) -> Option<Tensor> {
     let late = still_late(tensor)?;
     let &[rows, columns] = tensor.shape() else { return None };
-    let (place, is_turned) = (late.place.clone(), !late.is_turned);
-    let late = Late { place, is_turned, all: OnceLock::new() };
+    let (matrix, is_turned) = (late.matrix.clone(), !late.is_turned);
+    let late = Late { matrix, is_turned, all: OnceLock::new() };
     Some(Tensor::from_storage(tensor.datum_type(), &[columns, rows], late))
 }
 
@@ -80,36 +95,41 @@ pub fn altered(
     tensor: &Tensor,
     alter: impl Fn(usize, &mut [u8]) + Send + Sync + 'static,
 ) -> Option<Tensor> {
-    let late = still_late(tensor).filter(|late| !late.is_turned && late.place.altered.is_none())?;
-    let place =
-        ExternalPlace { altered: Some(Arc::new(alter)), ..ExternalPlace::clone(&late.place) };
-    Some(matrix(place))
+    let late =
+        still_late(tensor).filter(|late| !late.is_turned && late.matrix.altered.is_none())?;
+    let matrix = SourceMatrix::clone(&late.matrix);
+    Some(self::late(SourceMatrix { altered: Some(Arc::new(alter)), ..matrix }))
 }
 
 /// Some rows of a matrix that is in its file, in the order in which they are asked for; `None` of any other tensor, and where
 /// it has no such row. Fails when they cannot be read.
 pub(crate) fn rows(tensor: &Tensor, wanted: &[usize]) -> TractResult<Option<Tensor>> {
     let Some(late) = still_late(tensor).filter(|late| !late.is_turned) else { return Ok(None) };
-    let [rows, columns] = late.place.shape;
+    let [rows, columns] = late.matrix.shape;
     if wanted.iter().any(|row| *row >= rows) {
         return Ok(None);
     }
-    let row = late.place.row_bytes().max(1);
+    let row = late.matrix.row_bytes().max(1);
     let at = |place: usize| wanted.get(place / row).copied().unwrap_or_default() * row;
-    late.place.read([wanted.len(), columns], row, at).map(Some)
+    late.matrix.read([wanted.len(), columns], row, at).map(Some)
 }
 
-/// Whether nothing has asked for all of a matrix that is in its file: rows of it ([`Tensor::slice`]) are read when they are asked
-/// for.
+/// Whether nothing has asked for all of a late matrix: parts of it ([`Tensor::slice`]) are made when they are asked for.
 pub(crate) fn is_late(tensor: &Tensor) -> bool {
     still_late(tensor).is_some()
+}
+
+/// How many bytes the columns of a late matrix have that are best taken at once; `None` of any other tensor.
+pub(crate) fn block(tensor: &Tensor) -> Option<usize> {
+    let late = still_late(tensor)?;
+    Some(if late.is_turned { BLOCK_OF_TRANSPOSE } else { late.matrix.source.block() })
 }
 
 fn still_late(tensor: &Tensor) -> Option<&Late> {
     tensor.storage_as::<Late>().filter(|late| late.all.get().is_none())
 }
 
-impl ExternalPlace {
+impl SourceMatrix {
     fn row_bytes(&self) -> usize {
         let [_, columns] = self.shape;
         columns * self.datum_type.size_of()
@@ -125,8 +145,7 @@ impl ExternalPlace {
         in_pieces(self.datum_type, &shape, piece, |bytes, place, length| {
             bytes.clear();
             let before = at(place);
-            let at = self.offset.saturating_add(before);
-            self.resolver.read_bytes_from_path(bytes, &self.path, at, Some(length))?;
+            self.source.read(bytes, before, length)?;
             self.altered.iter().for_each(|alter| alter(before, bytes));
             Ok(())
         })
@@ -134,11 +153,11 @@ impl ExternalPlace {
 }
 
 impl Late {
-    /// The matrix of the rows of the file from one to another, as this one is laid out.
+    /// The matrix of the source's rows from one to another, as this one is laid out.
     fn part(&self, start: usize, end: usize) -> TractResult<Tensor> {
-        let [_, columns] = self.place.shape;
-        let before = start * self.place.row_bytes();
-        let part = self.place.read([end - start, columns], PIECE, |place| before + place)?;
+        let [_, columns] = self.matrix.shape;
+        let before = start * self.matrix.row_bytes();
+        let part = self.matrix.read([end - start, columns], PIECE, |place| before + place)?;
         if !self.is_turned {
             return Ok(part);
         }
@@ -151,8 +170,8 @@ impl Late {
 
 impl TensorStorage for Late {
     fn byte_len(&self) -> usize {
-        let [rows, _] = self.place.shape;
-        rows * self.place.row_bytes()
+        let [rows, _] = self.matrix.shape;
+        rows * self.matrix.row_bytes()
     }
 
     fn is_empty(&self) -> bool {
@@ -167,7 +186,7 @@ impl TensorStorage for Late {
         self.all.get()
     }
 
-    /// Whoever changes a tensor changes its own copy: what is in the file is read for it.
+    /// Whoever changes a tensor changes its own copy, for which all is read.
     fn as_plain_ram_mut(&mut self) -> Option<&mut PlainStorage> {
         self.materialize_plain_ram().ok()?;
         self.all.get_mut()
@@ -179,8 +198,7 @@ impl TensorStorage for Late {
     }
 
     fn dyn_hash(&self, mut state: &mut dyn Hasher) {
-        self.place.path.hash(&mut state);
-        self.place.offset.hash(&mut state);
+        self.matrix.shape.hash(&mut state);
     }
 
     fn exotic_fact(&self, _: &[usize]) -> TractResult<Option<Box<dyn ExoticFact>>> {
@@ -199,7 +217,7 @@ impl TensorStorage for Late {
         if let Some(all) = self.all.get() {
             return Ok(all);
         }
-        let [rows, _] = self.place.shape;
+        let [rows, _] = self.matrix.shape;
         let read = PlainStorage::from(self.part(0, rows)?.into_blob()?);
         Ok(self.all.get_or_init(|| read))
     }
@@ -219,20 +237,20 @@ impl TensorStorage for Late {
         if is_of_rows {
             return self.part(start, end).map(Some);
         }
-        let (place, [rows, _]) = (&self.place, self.place.shape);
-        let width = place.datum_type.size_of();
+        let (matrix, [rows, _]) = (&self.matrix, self.matrix.shape);
+        let width = matrix.datum_type.size_of();
         let piece = (end - start) * width;
-        if self.is_turned || piece < LEAST_PIECE && place.row_bytes() < LEAST_ROW {
+        if self.is_turned || !matrix.source.is_read_by_parts(piece, matrix.row_bytes()) {
             return Ok(None);
         }
-        let at = |made: usize| made / piece * place.row_bytes() + start * width;
-        place.read([rows, end - start], piece, at).map(Some)
+        let at = |made: usize| made / piece * matrix.row_bytes() + start * width;
+        matrix.read([rows, end - start], piece, at).map(Some)
     }
 }
 
 impl PartialEq for Late {
     fn eq(&self, other: &Late) -> bool {
-        let same = Arc::ptr_eq(&self.place, &other.place) && self.is_turned == other.is_turned;
+        let same = Arc::ptr_eq(&self.matrix, &other.matrix) && self.is_turned == other.is_turned;
         let all = |late| TensorStorage::materialize_plain_ram(late).ok();
         same || all(self).zip(all(other)).is_some_and(|(one, other)| one == other)
     }
@@ -242,7 +260,7 @@ impl Eq for Late {}
 
 impl fmt::Debug for Late {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {}", self.place.path.display(), self.place.offset)
+        write!(f, "{:?}", self.matrix.source)
     }
 }
 
