@@ -94,6 +94,7 @@ impl WeightChange {
             change.is_cast = true;
             return Ok(change);
         }
+        let (reference, converted) = (&*reference.at_hand()?, &*converted.at_hand()?);
         if let Some(grid) = Grid::of([reference, converted], stored)? {
             change.numbers(reference, converted, &grid, stored)?;
         }

@@ -16,12 +16,14 @@ use crate::cli::tensor::NamedTensor;
 const BLOCK: usize = 1 << 16;
 
 /// A tensor whose elements can be read some at a time.
+#[derive(Clone)]
 pub(crate) struct Elements<'a> {
     pub(crate) ty: ElementType,
     pub(crate) shape: Vec<usize>,
     held: ElementStorage<'a>,
 }
 
+#[derive(Clone)]
 enum ElementStorage<'a> {
     InMemory(Cow<'a, Tensor>),
     /// The file is said in the tensor's entries; the data begins at a byte of it.
@@ -31,6 +33,9 @@ enum ElementStorage<'a> {
         offset: usize,
     },
 }
+
+/// A tensor of no more bytes is read at once where its elements are wanted several times.
+const READ_ONCE: usize = 16 << 20;
 
 /// As many elements begin at a byte in every type.
 const ALIGNED: usize = 8;
@@ -120,6 +125,17 @@ impl<'a> Elements<'a> {
             ElementStorage::InFile { proto, folder, .. } => {
                 Cow::Owned(tensor_proto::read(proto, *folder)?.1)
             }
+        })
+    }
+
+    /// The same, which are read once, unless they are too many. Fails as [`Elements::whole`] does.
+    pub(crate) fn at_hand(&self) -> TractResult<Cow<'_, Elements<'a>>> {
+        let bytes = self.len().saturating_mul(self.ty.carrier_bytes().unwrap_or(0));
+        Ok(match &self.held {
+            ElementStorage::InFile { .. } if bytes <= READ_ONCE => {
+                Cow::Owned(Elements::of(self.ty, Cow::Owned(self.whole()?.into_owned())))
+            }
+            _ => Cow::Borrowed(self),
         })
     }
 
