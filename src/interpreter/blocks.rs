@@ -16,12 +16,14 @@ use crate::tensor::late;
 const BLOCK: usize = 32 << 20;
 /// The columns of a block are a multiple of this, which the rows of tract's kernels divide.
 const TILE: usize = 192;
+/// Rows are taken one by one where a matrix has more than so many times as many.
+const FEW: usize = 4;
 
 /// The columns of each block in which a node computes, if it is a `MatMul` by a large matrix.
 pub(super) fn columns(node: &impl NodeView, inputs: &[Option<TypedTensor>]) -> Option<usize> {
     let [Some(rows), Some(matrix)] = inputs else { return None };
-    let is_product = node.is("MatMul") && rows.tensor.rank() > 0;
     let &[depth, columns] = matrix.tensor.shape() else { return None };
+    let is_product = node.is("MatMul") && rows.tensor.shape().last() == Some(&depth);
     let column = depth.checked_mul(size_of::<f32>())?;
     let block = late::block(&matrix.tensor).unwrap_or(BLOCK);
     let most = (block / column.max(1) / TILE).max(1) * TILE;
@@ -38,8 +40,14 @@ pub(super) fn in_blocks(
     let [rows, Some(matrix)] = inputs else { return multiply(inputs) };
     let all = matrix.tensor.shape().last().copied().unwrap_or_default();
     let mut whole: Option<(ElementType, Tensor)> = None;
-    for start in (0..all).step_by(columns) {
-        let end = all.min(start + columns);
+    let mut end = 0;
+    while end < all {
+        let start = end;
+        end = start.saturating_add(columns);
+        // A column alone is multiplied by another kernel, which sums in another order.
+        if all.saturating_sub(end) < TILE {
+            end = all;
+        }
         let part = TypedTensor::new(matrix.ty, matrix.tensor.slice(1, start, end)?)?;
         for TypedTensor { ty, tensor } in multiply(&[rows.clone(), Some(part)])? {
             let axis = tensor.rank().saturating_sub(1);
@@ -57,7 +65,7 @@ pub(super) fn in_blocks(
 }
 
 /// The inputs of a `Gather` that takes rows of a late matrix, with those rows alone in its place; `None` of any
-/// other node, and where it takes as many as there are. Fails when the rows cannot be read.
+/// other node, and where it does not take few. Fails when the rows cannot be read.
 pub(super) fn of_rows(
     node: &impl NodeView,
     inputs: &[Option<TypedTensor>],
@@ -66,7 +74,8 @@ pub(super) fn of_rows(
     let axis = node.attributes().iter().find(|attribute| attribute.name == "axis");
     let takes_rows = node.is("Gather") && axis.is_none_or(|axis| matches!(axis.i, 0 | -2));
     let &[all, _] = matrix.tensor.shape() else { return Ok(None) };
-    if !takes_rows || !late::is_late(&matrix.tensor) || places.tensor.len() >= all {
+    let are_few = places.tensor.len() < all / FEW;
+    if !takes_rows || !late::is_late(&matrix.tensor) || !are_few {
         return Ok(None);
     }
     let held = places.tensor.cast_to::<i64>()?;

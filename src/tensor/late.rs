@@ -19,7 +19,7 @@ use crate::tensor::output::{in_pieces, with_axis_moved};
 pub(crate) const LATE: usize = 4 << 20;
 
 /// How many bytes are made at once.
-pub(super) const PIECE: usize = 1 << 20;
+pub(super) const PIECE: usize = 1 << 18;
 
 /// The bytes of columns of a transpose: what is read is turned, and taken, while it is in a cache.
 const BLOCK_OF_TRANSPOSE: usize = 1 << 20;
@@ -125,8 +125,10 @@ pub(crate) fn block(tensor: &Tensor) -> Option<usize> {
     Some(if late.is_turned { BLOCK_OF_TRANSPOSE } else { late.matrix.source.block() })
 }
 
+/// What a tensor is of, if nothing has asked for all of it. tract's reshapes change a tensor's shape alone, and what has another than
+/// the matrix is read as a whole.
 fn still_late(tensor: &Tensor) -> Option<&Late> {
-    tensor.storage_as::<Late>().filter(|late| late.all.get().is_none())
+    tensor.storage_as::<Late>().filter(|late| late.is_still_late(tensor.shape()))
 }
 
 impl SourceMatrix {
@@ -153,6 +155,13 @@ impl SourceMatrix {
 }
 
 impl Late {
+    /// Whether nothing has asked for all of it, of a tensor of a shape.
+    fn is_still_late(&self, shape: &[usize]) -> bool {
+        let [rows, columns] = self.matrix.shape;
+        let own = if self.is_turned { [columns, rows] } else { [rows, columns] };
+        self.all.get().is_none() && *shape == own
+    }
+
     /// The matrix of the source's rows from one to another, as this one is laid out.
     fn part(&self, start: usize, end: usize) -> TractResult<Tensor> {
         let [_, columns] = self.matrix.shape;
@@ -225,12 +234,12 @@ impl TensorStorage for Late {
     fn slice(
         &self,
         _: DatumType,
-        _: &[usize],
+        shape: &[usize],
         axis: usize,
         start: usize,
         end: usize,
     ) -> TractResult<Option<Tensor>> {
-        if self.all.get().is_some() {
+        if !self.is_still_late(shape) {
             return Ok(None);
         }
         let is_of_rows = (axis == 1) == self.is_turned;

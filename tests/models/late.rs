@@ -10,7 +10,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
 use tract_onnx_cast::{CastOnnx, ElementType, HalfArithmetic, OnnxTensor, Result, tensor_proto};
 
-use crate::common::proto::{Sketch, bytes, external, int, ints, tensor};
+use crate::common::proto::{Sketch, bytes, external, int, int64, ints, tensor};
 
 use ElementType::{BFloat16, Float, Float16, Int4, Int8, Int64, Uint4, Uint8};
 
@@ -138,7 +138,6 @@ fn a_product_by_a_matrix_in_a_file_is_that_of_a_plan() -> Result<()> {
     let made = made.run(vec![OnnxTensor::new(Float, x.clone())?])?;
     let planned = sketch().run(vec![x]).expect("a plan");
     assert!(made.iter().map(OnnxTensor::tensor).eq(&planned));
-    // The last block has one column, of which the parts are short, and still less than all.
     let all = counting.all.load(Ordering::Relaxed) as i64;
     assert_eq!(all, 4 * depth * columns + 1);
     assert!(*counting.most.lock().expect("a number") <= 1 << 20);
@@ -203,6 +202,65 @@ fn what_is_dequantised_in_parts_is_what_a_plan_dequantises() -> Result<()> {
         assert_eq!(late.0, ["w", "t"]);
     }
     Ok(())
+}
+
+/// A matrix of 7 bits and more digits than products are exact in, which a node makes of codes.
+fn coded(sketch: Sketch, shape: [i64; 2]) -> Sketch {
+    let values = (0..shape[0] * shape[1]).map(|i| (i * 7919 % 251 - 125) as f32);
+    let mut codes = tensor("codes", Int8, &values.collect::<Vec<f32>>());
+    codes.dims = shape.to_vec();
+    let mut scale = tensor("scale", Float, &[0.1]);
+    scale.dims = vec![];
+    let sketch = sketch.initializer(codes).initializer(scale);
+    sketch.node("DequantizeLinear", &["codes", "scale"], &["w"], vec![])
+}
+
+/// Holds what a model makes node by node against its plan.
+fn assert_planned(sketch: Sketch, given: Vec<OnnxTensor>) -> Result<()> {
+    let model = Interpreter::of_proto(tract_onnx_cast::onnx(), sketch.clone().model(), None)?;
+    let inputs = given.iter().map(|given| given.tensor().clone()).collect();
+    let planned = sketch.run(inputs).expect("a plan");
+    let made = model.run(given)?;
+    assert!(made.iter().map(OnnxTensor::tensor).eq(&planned));
+    Ok(())
+}
+
+#[test]
+fn a_last_column_is_summed_as_the_others() -> Result<()> {
+    const DEPTH: i64 = 8192;
+    for columns in [193, 385] {
+        let sketch = coded(Sketch::new().input("x", Float, &[5, DEPTH]), [DEPTH, columns])
+            .node("MatMul", &["x", "w"], &["y"], vec![])
+            .output("y", Float, &[5, columns]);
+        let values: Vec<f32> = (0..5 * DEPTH).map(|i| (i * 31 % 97) as f32 / 7.0).collect();
+        let x = Tensor::from_shape(&[5, DEPTH as usize], &values).expect("as many");
+        assert_planned(sketch, vec![OnnxTensor::new(Float, x)?])?;
+    }
+    Ok(())
+}
+
+/// tract gives the tensor another shape, and what holds it does not know.
+#[test]
+fn what_is_reshaped_has_other_rows() -> Result<()> {
+    let [rows, columns] = [1200, 1000];
+    let turned = vec![ints("perm", &[1, 0])];
+    let sketch = coded(Sketch::new().input("ids", Int64, &[2, 2]), [rows, columns])
+        .initializer(int64("shape", &[columns, rows]))
+        .node("Reshape", &["w", "shape"], &["r"], vec![])
+        .node("Gather", &["r", "ids"], &["gathered"], vec![])
+        .node("Transpose", &["r"], &["t"], turned.clone())
+        .node("Gather", &["t", "ids"], &["across"], vec![])
+        .node("MatMul", &["gathered", "t"], &["y"], vec![])
+        .initializer(int64("flat", &[1, rows * columns]))
+        .node("Reshape", &["t", "flat"], &["row"], vec![])
+        .node("Transpose", &["row"], &["column"], turned)
+        .node("Gather", &["column", "ids"], &["few"], vec![])
+        .output("gathered", Float, &[2, 2, rows])
+        .output("across", Float, &[2, 2, columns])
+        .output("y", Float, &[2, 2, columns])
+        .output("few", Float, &[2, 2, 1]);
+    let ids = Tensor::from_shape(&[2, 2], &[3i64, -1, 999, 3]).expect("four");
+    assert_planned(sketch, vec![OnnxTensor::new(Int64, ids)?])
 }
 
 #[test]

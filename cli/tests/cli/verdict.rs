@@ -301,6 +301,19 @@ fn operators_on_codes_are_looked_into() {
     );
     assert_ne!(verdict(&reference, &linear(1.0 / 64.0)), "broken");
     assert_eq!(judged(&reference, &linear(1.0 / 44.0)), broken("product_quant", "weight"));
+    // The codes may have the weight's name.
+    let named = |scale| renamed(linear(scale), "w_q", "w");
+    assert_ne!(verdict(&reference, &named(1.0 / 64.0)), "broken");
+    assert_eq!(judged(&reference, &named(1.0 / 44.0)).0, "broken");
+}
+
+/// The model with another name for a constant.
+fn renamed(mut model: ModelProto, from: &str, to: &str) -> ModelProto {
+    let graph = model.graph.as_mut().expect("a graph");
+    let names = graph.initializer.iter_mut().map(|held| &mut held.name);
+    let names = names.chain(graph.node.iter_mut().flat_map(|node| &mut node.input));
+    names.filter(|name| *name == from).for_each(|name| *name = to.into());
+    model
 }
 
 /// `MatMulNBits` of 4 bits in blocks of 16: of 16 rows, 8 columns.
@@ -352,11 +365,7 @@ fn weights_of_blocks_in_few_bits_are_held_against_the_references() {
     let message = folder.message("c.onnx", &swapped);
     said(1, &["audit", &message, "--baseline", &a]);
     // The codes may have the weight's name, unless they stay for another node.
-    let mut named = swapped;
-    let graph = named.graph.as_mut().expect("a graph");
-    let names = graph.initializer.iter_mut().map(|held| &mut held.name);
-    let names = names.chain(graph.node.iter_mut().flat_map(|node| &mut node.input));
-    names.filter(|name| *name == "w_Q4").for_each(|name| *name = "w".into());
+    let mut named = renamed(swapped, "w_Q4", "w");
     let paired_by = |model: &ModelProto| {
         let message = folder.message("d.onnx", model);
         let report = json(&said(1, &["compare", &a, &message, "--json"]));
@@ -365,8 +374,19 @@ fn weights_of_blocks_in_few_bits_are_held_against_the_references() {
     assert_eq!(judged(&reference, &named).1, "p_Q4");
     assert_eq!(paired_by(&named), "name");
     let graph = named.graph.as_mut().expect("a graph");
+    graph.value_info.push(value("w", Uint8, &[8, 1, 8]));
+    assert_eq!(judged(&reference, &named).1, "p_Q4");
+    let graph = named.graph.as_mut().expect("a graph");
     graph.node.push(node("Shape", &["w"], &["shape"], vec![]));
     assert_ne!(paired_by(&named), "name");
+    // Of more columns than the codes can be there is nothing to be made.
+    let [_, mut wide] = packed(false);
+    let graph = wide.graph.as_mut().expect("a graph");
+    let columns = graph.node[0].attribute.iter_mut().find(|held| held.name == "N");
+    columns.expect("columns").i = 1 << 40;
+    let message = folder.message("wide.onnx", &wide);
+    let why = refused(&["compare", &a, &message]);
+    assert!(why.contains("attribute `N` is no size"), "{why}");
 }
 
 /// Scales of a Resize are no values that rounding moves.

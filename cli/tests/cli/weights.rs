@@ -7,7 +7,7 @@ use tract_onnx_cast::{Conversion, ElementType, Rules, tensor_proto};
 
 use crate::common::proto::{Change, graph, int, int64, model, node, value};
 use crate::program::{Folder, cast, json, refused, said};
-use ElementType::{Bool, Float, Float8E4M3FN, Float16, Int8, Int64, String};
+use ElementType::{Bool, Float, Float8E4M3FN, Float16, Int8, Int16, Int64, String};
 
 /// A model of these nodes that holds weights: the type, and FLOAT values that are cast to it.
 fn holding(
@@ -408,7 +408,7 @@ fn what_no_conversion_rounds_fails_where_one_element_is_another() {
         let model = holding(&[("x", ty, shapes.0)], &nodes, ("y", ty, shapes.1), &weights);
         folder.message(name, &model)
     };
-    for ty in [String, Bool, Int64] {
+    for ty in [String, Bool, Int64, Int16] {
         let a = made("a.onnx", ty, &[1.0; 9]);
         let b = made("b.onnx", ty, &[1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
         compared(0, &[&a, &a, "--weights-only"]);
@@ -418,6 +418,9 @@ fn what_no_conversion_rounds_fails_where_one_element_is_another() {
         assert_eq!((&changed["outcomes"], &changed["is_error"]), (&outcomes, &json!(true)), "{ty}");
         let report = compared(1, &[&a, &b]);
         assert_eq!(report["weights"]["changed"][0]["outcomes"], outcomes, "{ty}");
+        let some = made("some.onnx", ty, &[0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
+        // Codes of another quantiser may be others.
+        compared(i32::from(ty != Int16), &[&a, &some, "--weights-only"]);
         let other = made("other.onnx", ty, &[0.0; 9]);
         compared(1, &[&a, &other, "--weights-only"]);
     }

@@ -92,11 +92,8 @@ impl ComparedWeight {
         };
         let is_wrong = matches!(alike, Some(Alike::Times(_) | Alike::Moved(_)));
         let is_right = matches!(alike, Some(Alike::Folded | Alike::Near));
-        let is_another = match shows {
-            Some(shows) => shows && change.is_another(),
-            None => change.is_another() || change.is_told_by_type(),
-        };
-        let is_suspect = is_wrong || is_another && !is_right;
+        let is_another = shows.unwrap_or(true) && change.is_another() && !is_right;
+        let is_suspect = is_wrong || is_another || shows.is_none() && change.is_told_by_type();
         let is_other = change.is_damage() || is_suspect || unread.is_some();
         self.is_error = is_other || change.is_local();
         self.is_of_few = self.is_error && !is_other;

@@ -59,9 +59,12 @@ pub(crate) struct WeightChange {
     /// Whether a value of a size that counts was spoiled.
     is_damage: bool,
     is_float: bool,
-    /// Whether both sides are of types that no conversion rounds.
+    /// Whether both sides are of one type, which no conversion rounds.
     is_never_rounded: bool,
-    is_integer: bool,
+    /// Whether it holds integers of at most 32 bits, which quantisers take.
+    may_be_codes: bool,
+    /// Whether it holds integers or truth values.
+    is_number: bool,
     /// Whether the converted side is what a Cast makes of the reference, which spoils nothing.
     is_cast: bool,
 }
@@ -81,8 +84,9 @@ impl WeightChange {
         let mut change = WeightChange {
             elements: length as u64,
             is_float,
-            is_never_rounded: [from, to].into_iter().all(is_never_rounded),
-            is_integer: matches!(from.family(), Family::Signed | Family::Unsigned),
+            may_be_codes: may_be_codes(from),
+            is_never_rounded: from == to && is_never_rounded(from),
+            is_number: !is_float && from.family() != Family::Text,
             ..WeightChange::default()
         };
         let is_text = |ty: ElementType| ty.family() == Family::Text;
@@ -195,15 +199,16 @@ impl WeightChange {
         self.odd > 0
     }
 
-    /// Whether values that no conversion rounds are others. Of a few integers, such as shapes and axes, nobody
-    /// can tell.
+    /// Whether values that no conversion rounds are others, or a few of what may be codes of a bias. Of a few
+    /// numbers, such as shapes and axes, nobody can tell.
     pub(crate) fn is_told_by_type(&self) -> bool {
-        self.is_odd() && self.is_never_rounded && !self.is_few_integers()
+        let is_told = self.is_odd() && (!self.may_be_codes || self.is_few());
+        is_told && self.is_never_rounded && !self.is_few_numbers()
     }
 
-    /// Whether it is too small for a weight, as shapes and axes are.
-    pub(crate) fn is_few_integers(&self) -> bool {
-        self.is_integer && self.elements < WEIGHT as u64
+    /// Whether it has too few integers or truth values for a weight, as shapes and axes have.
+    pub(crate) fn is_few_numbers(&self) -> bool {
+        self.is_number && self.elements < WEIGHT as u64
     }
 
     /// Whether every value is the same.
@@ -300,6 +305,11 @@ impl WeightChange {
         }
         Ok(())
     }
+}
+
+/// Whether a quantiser may take what is of this type.
+fn may_be_codes(ty: ElementType) -> bool {
+    matches!(ty.family(), Family::Signed | Family::Unsigned) && ty.bits() <= 32
 }
 
 /// Whether no conversion rounds what is of this type: integers of 8 bits and less may be codes.

@@ -173,9 +173,12 @@ impl<'a> Writer<'a> {
         }
         copy.node = nodes;
         let mut used: HashSet<&str> = copy.node.iter().flat_map(needed).collect();
-        copy.node.iter().flat_map(|node| &node.output).for_each(|made| {
-            used.remove(made.as_str());
-        });
+        let made: HashSet<&str> =
+            copy.node.iter().flat_map(|node| &node.output).map(String::as_str).collect();
+        used.retain(|name| !made.contains(name));
+        // Values that have the names of what goes are of other types.
+        copy.value_info
+            .retain(|info| !(replaced.contains(&info.name) && made.contains(&*info.name)));
         let is_output = |name: &str| copy.output.iter().any(|output| output.name == name);
         // What only a node took that was written out has others in its place.
         copy.initializer.retain(|held| {
@@ -251,8 +254,8 @@ impl<'a> Writer<'a> {
         parts.done()
     }
 
-    /// The name of the weight of which the node's reference makes a value, unless something else than the
-    /// node's codes has it.
+    /// The name of the weight of which the node's reference makes a value, unless something else has it than
+    /// the node's codes, which are written anew.
     fn weight(&mut self, value: &str, codes: Option<&String>) -> Option<String> {
         let value = value.strip_suffix("_quantized").unwrap_or(value);
         let name = self.of_reference.get(value)?.clone();
@@ -281,7 +284,7 @@ impl<'a> Writer<'a> {
         let value = parts.output;
         let coded = "DequantizeLinear";
         let x = parts.add(coded, vec![input(0), input(1), input(2)], vec![], None);
-        let name = self.weight(value, node.input.get(3));
+        let name = self.weight(value, None);
         let weight = parts.add(coded, vec![input(3), input(4), input(5)], along(axis), name);
         let mut taken = vec![x, weight];
         if !bias.is_empty() {

@@ -53,6 +53,10 @@ impl Writer<'_> {
         let blocks = depth.div_ceil(size);
         let count = rows.checked_mul(blocks)?;
         let codes = self.stored(input(1)?)?;
+        let stride = size.checked_mul(bits)?.div_ceil(8);
+        if stride.checked_mul(count)? != codes.as_bytes().len() {
+            return None;
+        }
         let zeros = match input(3) {
             Some(zeros) => unpacked(self.stored(zeros)?.as_bytes(), bits, rows, blocks)?,
             None => vec![1 << (bits - 1); count],
@@ -78,10 +82,9 @@ impl Writer<'_> {
         let of_bytes = || turned(&unpacked(codes, bits, count, size)?, rows, depth);
         let zeros = turned(&zeros, rows, blocks)?;
         let is_in_pairs = rows % 2 == 0 && depth % 2 == 0 && size % 2 == 0;
-        let is_whole = codes.len().checked_mul(2) == count.checked_mul(size);
         // Blocks came with types of 4 bits, and before those of 2.
         let (ty, codes, zeros) = match bits {
-            4 if is_in_pairs && is_whole => {
+            4 if is_in_pairs => {
                 (ElementType::Uint4, turned_pairs(codes, rows, depth)?, in_pairs(&zeros))
             }
             4 => (ElementType::Uint4, in_pairs(&of_bytes()?), in_pairs(&zeros)),

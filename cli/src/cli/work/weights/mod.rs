@@ -238,7 +238,7 @@ impl Weights {
         let names = paired.flatten().map(|constant| (&*constant.path, &*constant.name));
         let paired: HashSet<(&str, &str)> = names.collect();
         let doubtful = std::mem::take(&mut self.doubtful);
-        let doubtful = doubtful.into_iter().filter(|doubt| !doubt.change.is_few_integers());
+        let doubtful = doubtful.into_iter().filter(|doubt| !doubt.change.is_few_numbers());
         // A pair by name may be one by place as well.
         let mut told = HashSet::new();
         for doubt in doubtful {

@@ -179,12 +179,12 @@ impl Perturbed<'_> {
     }
 }
 
-/// Whether a node dequantises codes that are moved themselves, by more than a last place of FLOAT.
+/// Whether a node dequantises codes of a weight, which are moved themselves, by more than a last place of FLOAT.
 fn is_of_moved_codes(node: &NodeRun) -> bool {
     let codes = node.inputs.first().and_then(Option::as_ref);
     let is_moved = |codes: &ObservedTensor| {
-        let is_small = codes.is_constant && codes.tensor.len() < WEIGHT;
-        matches!(codes.element_type.bits(), 4..=8) && codes.tensor.len() > 1 && !is_small
+        let is_code = matches!(codes.element_type.bits(), 4..=8);
+        is_code && codes.is_constant && codes.tensor.len() >= WEIGHT
     };
     node.op_type == "DequantizeLinear" && codes.is_some_and(is_moved)
 }
