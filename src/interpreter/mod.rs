@@ -10,9 +10,9 @@
 //!
 //! What decides which nodes run (`If`, `Loop`, `Scan`) and what holds several tensors (sequences, optionals) is run here
 //! (`operators`, `control`, `scan`, `sequences`, each body by `inner`), and so are operators that tract does not have
-//! (`kernels`), those of a large matrix (`blocks`) and what takes no plan (`sole`): bodies are graphs, and nothing has a symbol for a size, so what tract
-//! refuses of sizes that data decides does not arise. Whoever watches a run is shown each node (`observer`), and an audit what
-//! its casts do (`counted`).
+//! (`kernels`), those of a large matrix (`blocks`) and what takes no plan (`sole`): bodies are graphs, and nothing has a symbol
+//! for a size, so what tract refuses of sizes that data decides does not arise. Whoever watches a run is shown each node
+//! (`observer`), and an audit what its casts do (`counted`).
 
 #![forbid(unsafe_code)]
 

@@ -68,8 +68,8 @@ pub struct ObservedTensor {
     pub graph: Arc<str>,
     /// What the elements are.
     pub element_type: ElementType,
-    /// The carrier, as tract has it. A large matrix that is a constant, or that `DequantizeLinear` or `Transpose` makes, may not be in
-    /// memory until its elements are asked for, as that of [`read_late`](crate::tensor_proto::read_late).
+    /// The carrier, as tract has it. A large matrix that is a constant, or that `DequantizeLinear` or `Transpose` makes, may not
+    /// be in memory until its elements are asked for, as that of [`read_late`](crate::tensor_proto::read_late).
     pub tensor: Arc<Tensor>,
     /// Whether it is an initializer.
     pub is_constant: bool,

@@ -23,12 +23,12 @@ struct CodeMatrix {
 }
 
 impl Quantization {
-    /// What it makes of a large matrix of codes, with scales and zero points that have been read, each part when it is asked for;
-    /// `None` where it quantises, and of any other x. Fails when the scales do not fit x.
+    /// What [`Quantization::run`] makes of a large matrix of codes, each part when it is asked for; `None` where it quantises, and
+    /// of any other x. Its errors are those of that, and come at once.
     pub(crate) fn late(
         &self,
         x: &Arc<Tensor>,
-        prepared: Prepared,
+        (scale, zero_point): (&Tensor, Option<&Tensor>),
         axis: i64,
         block_size: usize,
     ) -> TractResult<Option<Tensor>> {
@@ -39,6 +39,7 @@ impl Quantization {
         if x.len().saturating_mul(y.carrier_bytes().unwrap_or(0)) < LATE {
             return Ok(None);
         }
+        let prepared = self.prepare(scale, zero_point)?;
         let layout = self.layout(x, &prepared, axis, block_size)?;
         let quantization = self.clone().sharing(&Memory::default());
         let source = CodeMatrix { quantization, codes: x.clone(), prepared, layout };

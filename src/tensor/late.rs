@@ -82,13 +82,13 @@ pub(crate) fn turned(tensor: &Tensor) -> Option<Tensor> {
     Some(Tensor::from_storage(tensor.datum_type(), &[columns, rows], late))
 }
 
-/// The matrix that is in a file of which nobody has asked for all, of a tensor that is its transpose, as a
+/// The late matrix ([`read_late`](crate::tensor_proto::read_late)) of which a tensor is the transpose, as a
 /// [`Transpose`](crate::interpreter) of it is; `None` of any other tensor.
 pub fn untransposed(tensor: &Tensor) -> Option<Tensor> {
     still_late(tensor).filter(|late| late.is_turned).and_then(|_| turned(tensor))
 }
 
-/// A matrix that is in its file, of which `alter` changes what is read; `None` of any other tensor, and of a transpose. It is
+/// A late matrix of which `alter` changes what is read; `None` of any other tensor, and of a transpose. It is
 /// given some bytes, which are whole elements one behind the other, and how many bytes of the matrix stand before them, and is to
 /// make the same of each element whenever that is read.
 pub fn altered(
@@ -101,7 +101,7 @@ pub fn altered(
     Some(self::late(SourceMatrix { altered: Some(Arc::new(alter)), ..matrix }))
 }
 
-/// Some rows of a matrix that is in its file, in the order in which they are asked for; `None` of any other tensor, and where
+/// Some rows of a late matrix, in the order in which they are asked for; `None` of any other tensor, and where
 /// it has no such row. Fails when they cannot be read.
 pub(crate) fn rows(tensor: &Tensor, wanted: &[usize]) -> TractResult<Option<Tensor>> {
     let Some(late) = still_late(tensor).filter(|late| !late.is_turned) else { return Ok(None) };
@@ -125,8 +125,8 @@ pub(crate) fn block(tensor: &Tensor) -> Option<usize> {
     Some(if late.is_turned { BLOCK_OF_TRANSPOSE } else { late.matrix.source.block() })
 }
 
-/// What a tensor is of, if nothing has asked for all of it. tract's reshapes change a tensor's shape alone, and what has another than
-/// the matrix is read as a whole.
+/// What a tensor is of, if nothing has asked for all of it. tract's reshapes change a tensor's shape alone, and what has another
+/// than the matrix is read as a whole.
 fn still_late(tensor: &Tensor) -> Option<&Late> {
     tensor.storage_as::<Late>().filter(|late| late.is_still_late(tensor.shape()))
 }

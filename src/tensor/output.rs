@@ -46,7 +46,8 @@ pub(super) fn convert(
     }
 }
 
-/// What a quantiser's kernel makes of the bytes of as many elements of its x as a shape has, whose place in the layout the scales tell.
+/// What a quantiser's kernel makes of the bytes of as many elements of its x as a shape has, whose place in the layout the
+/// scales tell.
 pub(super) fn scale(
     kernel: &ScaleKernel,
     level: Level,

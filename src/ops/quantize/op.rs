@@ -183,9 +183,8 @@ impl OnnxQuantizer {
         scale: &Tensor,
         zero_point: Option<&Tensor>,
     ) -> TractResult<Option<Tensor>> {
-        let prepared = self.quantization.prepare(scale, zero_point);
-        let late = prepared
-            .and_then(|prepared| self.quantization.late(x, prepared, self.axis, self.block_size));
+        let parameters = (scale, zero_point);
+        let late = self.quantization.late(x, parameters, self.axis, self.block_size);
         Ok(late.map_err(|problem| self.error(format!("{problem:#}")))?)
     }
 
