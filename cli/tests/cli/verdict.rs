@@ -1,7 +1,7 @@
 //! The verdict without a tolerance: what converters do is not broken, a fault is, at its node.
 
 use serde_json::{Value, json};
-use tract_onnx::pb::{AttributeProto, ModelProto, NodeProto, TensorProto};
+use tract_onnx::pb::{AttributeProto, ModelProto, NodeProto, SparseTensorProto, TensorProto};
 use tract_onnx::prelude::tensor1;
 use tract_onnx_cast::ElementType::{self, Float, Float16, Int8, Int32, Uint8};
 
@@ -379,6 +379,13 @@ fn weights_of_blocks_in_few_bits_are_held_against_the_references() {
     let graph = named.graph.as_mut().expect("a graph");
     graph.node.push(node("Shape", &["w"], &["shape"], vec![]));
     assert_ne!(paired_by(&named), "name");
+    // A sparse constant may have the weight's name.
+    let [_, mut beside] = packed(true);
+    let values = raw("w", Float as i32, &[1], &1f32.to_le_bytes());
+    let indices = Some(int64("", &[2]));
+    let sparse = SparseTensorProto { values: Some(values), indices, dims: vec![8] };
+    beside.graph.as_mut().expect("a graph").sparse_initializer.push(sparse);
+    assert_eq!(judged(&reference, &beside).1, "p_Q4");
     // Of more columns than the codes can be there is nothing to be made.
     let [_, mut wide] = packed(false);
     let graph = wide.graph.as_mut().expect("a graph");

@@ -24,6 +24,9 @@ pub(crate) const STANDS_FOR_INFINITY: f64 = 1e8;
 /// From how many elements on a constant is a weight, rather than a number of the computation or a shape.
 pub(crate) const WEIGHT: usize = 8;
 
+/// From how many elements on integers are a table, rather than the pads or the shape of some tensor.
+const TABLE: u64 = 64;
+
 /// A few odd values among many that came through are a fault, whatever else is done to weights: so
 /// many in a hundred.
 const FEW: u64 = 10;
@@ -199,11 +202,12 @@ impl WeightChange {
         self.odd > 0
     }
 
-    /// Whether values that no conversion rounds are others, or a few of what may be codes of a bias. Of a few
-    /// numbers, such as shapes and axes, nobody can tell.
+    /// Whether values that no conversion rounds are others, or a few of what may be codes of a bias by more than
+    /// a step. Of numbers that may be pads, shapes or axes nobody can tell.
     pub(crate) fn is_told_by_type(&self) -> bool {
-        let is_told = self.is_odd() && (!self.may_be_codes || self.is_few());
-        is_told && self.is_never_rounded && !self.is_few_numbers()
+        let is_told = self.is_odd() && (!self.may_be_codes || self.is_few() && self.max_abs > 1.0);
+        let is_table = !self.is_number || self.elements >= TABLE;
+        is_told && self.is_never_rounded && is_table
     }
 
     /// Whether it has too few integers or truth values for a weight, as shapes and axes have.

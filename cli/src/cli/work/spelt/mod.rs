@@ -26,11 +26,13 @@ pub(crate) fn spelt<'a>(
         return Cow::Borrowed(model);
     };
     let taken = graph.node.iter().flat_map(|node| &node.output);
-    let held = graph.initializer.iter().map(|held| &held.name);
+    let sparse = graph.sparse_initializer.iter().filter_map(|held| held.values.as_ref());
+    let held = graph.initializer.iter().chain(sparse).map(|held| &held.name);
+    let given = graph.input.iter().map(|input| &input.name);
     let mut writer = Writer {
         held: HashMap::new(),
         of_reference: weights_by_value(reference),
-        names: taken.chain(held).cloned().collect(),
+        names: taken.chain(held).chain(given).cloned().collect(),
         taken_once: taken_once(graph),
         has_axes: is_since(13),
         has_blocks: is_since(21),
