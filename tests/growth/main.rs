@@ -13,6 +13,7 @@ mod models;
 mod sizes;
 mod weights;
 
+use std::collections::HashMap;
 use std::fs;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -28,9 +29,12 @@ use tract_onnx_cast::{
 #[global_allocator]
 static PEAK: PeakAlloc = PeakAlloc;
 
-/// Growth in time for a tenfold model, where a copy of the model takes ten times as long: what is in proportion is seen to take 10 to
-/// 17 times as long, since tables of names outgrow the processor's caches; what looks at every pair takes a hundred times.
+/// Growth in time for a tenfold model, where looking up ten times as many names takes ten times as long: what is in proportion is
+/// seen to take 10 to 22 times as long, since tables of names outgrow the processor's caches, which others use as well; what looks
+/// at every pair takes a hundred times.
 const MOST: f64 = 20.0;
+/// So many names a node, its values and what the passes note of them have.
+const NAMES: usize = 16;
 /// What is measured of tract's own work: of more, its share grows by the square, and `Limits::loaded_nodes` refuses them.
 const LOADED: [usize; 2] = [1_000, 10_000];
 /// What a cast may take, in bytes.
@@ -77,12 +81,12 @@ fn sizes() -> Vec<usize> {
 }
 
 /// Measures for each size what is done to what is of that size.
-fn is_linear<T: Clone>(what: &str, of_size: impl Fn(usize) -> T, work: impl Fn(&T)) {
+fn is_linear<T>(what: &str, of_size: impl Fn(usize) -> T, work: impl Fn(&T)) {
     grows(what, &sizes(), of_size, work);
 }
 
 /// As [`is_linear`], between these sizes.
-fn grows<T: Clone>(what: &str, sizes: &[usize], of_size: impl Fn(usize) -> T, work: impl Fn(&T)) {
+fn grows<T>(what: &str, sizes: &[usize], of_size: impl Fn(usize) -> T, work: impl Fn(&T)) {
     let _alone = alone();
     if let Some(size) = std::env::var("COUNTED").ok().and_then(|size| size.parse().ok()) {
         let subject = of_size(size);
@@ -92,26 +96,53 @@ fn grows<T: Clone>(what: &str, sizes: &[usize], of_size: impl Fn(usize) -> T, wo
     let subjects: Vec<T> = sizes.iter().map(|size| of_size(*size)).collect();
     let measure = |subject: &T| time(|| work(subject));
     let mut times = vec![Duration::MAX; sizes.len()];
-    // What is ten times as large is in slower memory too, which shows in copying it.
-    let mut copies = times.clone();
+    // What is ten times as large is in slower memory too, which shows in looking up names.
+    let mut lookups = times.clone();
+    let tables: Vec<NameTable> = sizes.iter().map(|size| NameTable::of(*size)).collect();
     // What else the machine does can make a time longer, never shorter.
     for _ in 0..TRIES {
-        for ((least, copy), subject) in times.iter_mut().zip(&mut copies).zip(&subjects) {
+        for ((least, lookup), (subject, table)) in
+            times.iter_mut().zip(&mut lookups).zip(subjects.iter().zip(&tables))
+        {
             *least = measure(subject).min(*least);
-            *copy = time(|| drop(subject.clone())).min(*copy);
+            *lookup = time(|| table.look_up()).min(*lookup);
         }
-        println!("{what}: {times:?}, copies {copies:?} for {sizes:?}");
-        let allowed = |copies| MOST * (growth(copies) / 10.0).clamp(1.0, 2.0);
-        let mut pairs = times.windows(2).zip(copies.windows(2));
-        if pairs.all(|(pair, copies)| growth(pair) <= allowed(copies)) {
+        println!("{what}: {times:?}, names {lookups:?} for {sizes:?}");
+        let allowed = |lookups| MOST * (growth(lookups) / 10.0).clamp(1.0, 2.0);
+        let mut pairs = times.windows(2).zip(lookups.windows(2));
+        if pairs.all(|(pair, lookups)| growth(pair) <= allowed(lookups)) {
             return;
         }
     }
     let growth = |times: &[Duration]| times.windows(2).map(growth).collect::<Vec<f64>>();
-    let (grown, copied) = (growth(&times), growth(&copies));
+    let (grown, looked) = (growth(&times), growth(&lookups));
     panic!(
-        "{what}: {grown:.1?} times for a tenfold, {copied:.1?} to copy it, {times:?} for {sizes:?}"
+        "{what}: {grown:.1?} times for a tenfold, {looked:.1?} for names, {times:?} of {sizes:?}"
     );
+}
+
+/// Names in a table, and in an order that is not the table's.
+struct NameTable {
+    names: Vec<String>,
+    places: HashMap<String, usize>,
+}
+
+impl NameTable {
+    /// As many as models of a size have.
+    fn of(size: usize) -> NameTable {
+        let count = size * NAMES;
+        let name = |place: usize| format!("name_{}", place * 7919 % count);
+        let names: Vec<String> = (0..count).map(name).collect();
+        NameTable {
+            places: (0..count).map(|place| (format!("name_{place}"), place)).collect(),
+            names,
+        }
+    }
+
+    fn look_up(&self) {
+        let places = self.names.iter().map(|name| self.places.get(name));
+        assert!(std::hint::black_box(places.flatten().sum::<usize>()) > 0);
+    }
 }
 
 /// Whose instructions are counted, by its name.
