@@ -45,8 +45,9 @@ struct NumberPairs<'a> {
 }
 
 /// What became of the values of a weight.
-#[derive(Default)]
 pub(crate) struct WeightChange {
+    /// The types of the two sides.
+    types: [ElementType; 2],
     pub(crate) elements: u64,
     pub(crate) outcomes: BTreeMap<Code, u64>,
     pub(crate) max_abs: f64,
@@ -61,13 +62,6 @@ pub(crate) struct WeightChange {
     share: f64,
     /// Whether a value of a size that counts was spoiled.
     is_damage: bool,
-    is_float: bool,
-    /// Whether both sides are of one type, which no conversion rounds.
-    is_never_rounded: bool,
-    /// Whether it holds integers of at most 32 bits, which quantisers take.
-    may_be_codes: bool,
-    /// Whether it holds integers or truth values.
-    is_number: bool,
     /// Whether the converted side is what a Cast makes of the reference, which spoils nothing.
     is_cast: bool,
 }
@@ -83,14 +77,17 @@ impl WeightChange {
     ) -> TractResult<WeightChange> {
         let (from, to, length) = (reference.ty, converted.ty, reference.len());
         ensure!(length == converted.len(), "a weight has other lengths on both sides");
-        let is_float = matches!(from.family(), Family::Float(_));
         let mut change = WeightChange {
+            types: [from, to],
             elements: length as u64,
-            is_float,
-            may_be_codes: may_be_codes(from),
-            is_never_rounded: from == to && is_never_rounded(from),
-            is_number: !is_float && from.family() != Family::Text,
-            ..WeightChange::default()
+            outcomes: BTreeMap::new(),
+            max_abs: 0.0,
+            largest: None,
+            odd: 0,
+            places: vec![],
+            share: 0.0,
+            is_damage: false,
+            is_cast: false,
         };
         let is_text = |ty: ElementType| ty.family() == Family::Text;
         if is_text(from) || is_text(to) {
@@ -205,14 +202,15 @@ impl WeightChange {
     /// Whether values that no conversion rounds are others, or a few of what may be codes of a bias by more than
     /// a step. Of numbers that may be pads, shapes or axes nobody can tell.
     pub(crate) fn is_told_by_type(&self) -> bool {
-        let is_told = self.is_odd() && (!self.may_be_codes || self.is_few() && self.max_abs > 1.0);
-        let is_table = !self.is_number || self.elements >= TABLE;
-        is_told && self.is_never_rounded && is_table
+        let [from, to] = self.types;
+        let is_told = !may_be_codes(from) || self.is_few() && self.max_abs > 1.0;
+        let is_table = !is_integer(from) || self.elements >= TABLE;
+        self.is_odd() && is_told && is_table && from == to && is_never_rounded(from)
     }
 
     /// Whether it has too few integers or truth values for a weight, as shapes and axes have.
     pub(crate) fn is_few_numbers(&self) -> bool {
-        self.is_number && self.elements < WEIGHT as u64
+        is_integer(self.types[0]) && self.elements < WEIGHT as u64
     }
 
     /// Whether every value is the same.
@@ -232,7 +230,7 @@ impl WeightChange {
 
     /// Whether a few values are far off, while all others came through.
     pub(crate) fn is_local(&self) -> bool {
-        self.is_float
+        matches!(self.types[0].family(), Family::Float(_))
             && self.elements >= 4
             && self.is_few()
             && self.share >= 0.05
@@ -311,9 +309,14 @@ impl WeightChange {
     }
 }
 
+/// Whether a type holds integers or truth values.
+fn is_integer(ty: ElementType) -> bool {
+    matches!(ty.family(), Family::Signed | Family::Unsigned | Family::Bool)
+}
+
 /// Whether a quantiser may take what is of this type.
 fn may_be_codes(ty: ElementType) -> bool {
-    matches!(ty.family(), Family::Signed | Family::Unsigned) && ty.bits() <= 32
+    is_integer(ty) && ty.family() != Family::Bool && ty.bits() <= 32
 }
 
 /// Whether no conversion rounds what is of this type: integers of 8 bits and less may be codes.

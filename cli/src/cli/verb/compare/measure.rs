@@ -78,9 +78,9 @@ impl Measured {
 
     /// Makes the verdict, by which a comparison passes that no tolerance judges.
     fn judge(&mut self, request: &CompareRequest, sides: &Sides, local: Result<Local, String>) {
-        let sound = local.as_ref().map(|local| local.made_up_for.clone()).unwrap_or_default();
+        let compensated = local.as_ref().map(|local| local.compensated.clone()).unwrap_or_default();
         for weight in self.weights.iter_mut().flat_map(|weights| &mut weights.changed) {
-            weight.is_error &= !(weight.is_of_few && sound.contains(&weight.name));
+            weight.is_error &= !(weight.is_of_few && compensated.contains(&weight.name));
         }
         let weights = self.weights.as_ref().map_or(&[][..], |weights| &weights.changed);
         self.judgement = judge(Grounds {

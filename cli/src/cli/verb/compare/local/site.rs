@@ -21,7 +21,7 @@ pub(super) struct Site {
     /// Whether what is behind was given the reference's.
     pub(super) is_replaced: bool,
     /// Whether it is a weight in codes that make up for one another's errors.
-    pub(super) makes_up: bool,
+    pub(super) is_compensated: bool,
     /// Why the two cannot be compared.
     pub(super) problem: Option<String>,
     /// The power of the local error, and that of the reference.
@@ -55,7 +55,7 @@ impl Site {
             op: node.op_type.into(),
             is_sure: link.is_sure,
             is_replaced: false,
-            makes_up: false,
+            is_compensated: false,
             problem: None,
             noise: 0.0,
             power: 0.0,

@@ -46,8 +46,8 @@ pub(super) fn usual_count<'a>(
 ) -> u64 {
     const MANY_WEIGHTS: usize = 1 << 24;
     const FEW_NUMBERS: usize = 1000;
-    let is_of_few = |(ty, output): &SharedTensor| is_computed_in(*ty) && output.len() < FEW_NUMBERS;
-    if weights >= MANY_WEIGHTS && !outputs.any(is_of_few) { 1 } else { 3 }
+    let has_few = |(ty, output): &SharedTensor| is_computed_in(*ty) && output.len() < FEW_NUMBERS;
+    if weights >= MANY_WEIGHTS && !outputs.any(has_few) { 1 } else { 3 }
 }
 
 /// Runs of the conversion, perturbed by the seeds from 1 on. They know nothing of one another.

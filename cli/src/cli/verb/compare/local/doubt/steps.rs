@@ -66,8 +66,8 @@ impl CodeSteps {
             let (run, first, is_one) = self.run(place);
             let run = run.min(places.end - place);
             match self.scales.get(first) {
-                Some(scale) if is_one => doubts.extend(std::iter::repeat_n(*scale, run)),
-                _ => doubts.extend(self.scales.iter().skip(first).take(run)),
+                Some(scale) if is_one => doubts.resize(doubts.len() + run, *scale),
+                _ => doubts.extend_from_slice(self.scales.get(first..first + run).unwrap_or(&[])),
             }
             place += run;
         }

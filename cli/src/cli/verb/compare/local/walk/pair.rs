@@ -140,9 +140,9 @@ impl Walk<'_> {
             return self.held(node, pair, twin, None);
         }
         if let (Some(ends), true) = (ends, site.deviates())
-            && makes_up(pair.want, twin.0, &ends) == Some(true)
+            && is_compensated(pair.want, twin.0, &ends) == Some(true)
         {
-            (site.worst, site.makes_up) = (Worst::default(), true);
+            (site.worst, site.is_compensated) = (Worst::default(), true);
         }
         Some(site)
     }
@@ -217,7 +217,7 @@ impl Walk<'_> {
 }
 
 /// Whether the codes of a weight make up for one another's errors; `None` where that cannot be told.
-fn makes_up(want: &SharedTensor, twin: &Twin, ends: &EndCodes) -> Option<bool> {
+fn is_compensated(want: &SharedTensor, twin: &Twin, ends: &EndCodes) -> Option<bool> {
     let mut found = CompensatedCodes::of(twin)?;
     let [mut wants, mut gots] = [want, &twin.value].map(NumberReader::of);
     let (mut codes, mut lost) = (ends.codes(), CutOff::default());
