@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::finding::{Code, FindingRow};
-use crate::cli::measure::alike::Alike;
-use crate::cli::measure::change::{STANDS_FOR_INFINITY, WeightChange};
 use crate::cli::measure::number::Num;
+use crate::cli::measure::reach::STANDS_FOR_INFINITY;
+use crate::cli::measure::weight::alike::Alike;
+use crate::cli::measure::weight::change::WeightChange;
 use crate::cli::message::counted;
 
 /// The constants of two models: initializers, and what `Constant` nodes hold.
@@ -52,8 +53,6 @@ pub(crate) struct ComparedWeight {
     pub(crate) unexercised: Option<String>,
     /// Whether this alone makes the conversion fail.
     pub(crate) is_error: bool,
-    /// Whether that is because a few values are far off among others that came through, and for nothing else.
-    pub(crate) is_of_few: bool,
     /// What was found, in words.
     pub(crate) text: String,
     /// The constants of the converted model that hold it.
@@ -88,15 +87,18 @@ impl ComparedWeight {
                 format!("; all are off by about {} alike, as by another zero point", Num(by))
             }
             Some(Alike::Folded) => "; each channel is a number of times what it was".into(),
+            Some(Alike::Compensated) => {
+                "; its codes make up for one another's errors, as GPTQ chooses them".into()
+            }
             Some(Alike::Near) | None => String::new(),
         };
         let is_wrong = matches!(alike, Some(Alike::Times(_) | Alike::Moved(_)));
-        let is_right = matches!(alike, Some(Alike::Folded | Alike::Near));
+        let is_compensated = alike == Some(Alike::Compensated);
+        let is_right = is_compensated || matches!(alike, Some(Alike::Folded | Alike::Near));
         let is_another = shows.unwrap_or(true) && change.is_another() && !is_right;
         let is_suspect = is_wrong || is_another || shows.is_none() && change.is_told_by_type();
-        let is_other = change.is_damage() || is_suspect || unread.is_some();
-        self.is_error = is_other || change.is_local();
-        self.is_of_few = self.is_error && !is_other;
+        let is_local = change.is_local() && !is_compensated;
+        self.is_error = change.is_damage() || is_suspect || unread.is_some() || is_local;
         self.unexercised = unread;
         let count = |code: &Code| self.outcomes.get(code).copied().unwrap_or(0);
         let worst = [

@@ -1,13 +1,11 @@
 //! How far tensors are apart, whatever their element types: exact values (`exact`, `value`), the
 //! metrics of a pair of tensors (`metrics`, of `angle` and `noise`), of a pair of weights
-//! (`change` by its `grid`, `alike`), and the tolerances that they are held against.
+//! (`weight`), and the tolerances that they are held against. `lanes` adds many numbers up.
 
-pub(crate) mod alike;
 pub(crate) mod angle;
-pub(crate) mod change;
 pub(crate) mod elements;
 pub(crate) mod exact;
-mod grid;
+pub(crate) mod lanes;
 pub(crate) mod metrics;
 mod noise;
 pub(crate) mod number;
@@ -17,3 +15,4 @@ pub(crate) mod reach;
 pub(crate) mod scores;
 pub(crate) mod tolerance;
 pub(crate) mod value;
+pub(crate) mod weight;

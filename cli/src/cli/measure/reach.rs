@@ -1,10 +1,22 @@
-//! What an element type can hold.
+//! What an element type can hold, and numbers that stand for what none can.
 
 use serde::{Deserialize, Serialize};
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::audit::{self, FloatReach};
 
 use crate::cli::measure::number::Num;
+
+/// From this magnitude on a constant stands for an infinity, as in the masks of an attention: no
+/// sum notices what it is exactly.
+pub(crate) const STANDS_FOR_INFINITY: f64 = 1e8;
+
+/// Values of this magnitude stand for an infinity, and are not computed.
+pub(crate) const MASK: f64 = 1e30;
+
+/// A share of a number, unless that stands for an infinity.
+pub(crate) fn relative(x: f64, share: f64) -> f64 {
+    if x.abs() < MASK { x.abs() * share } else { 0.0 }
+}
 
 /// What a type can hold, as reports have it.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::found::finding::{Code, FindingRow};
 use crate::cli::found::scores::ScoreMetrics;
-use crate::cli::measure::change::STANDS_FOR_INFINITY;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::SourceRange;
 use crate::cli::measure::reach::ReportedReach;
+use crate::cli::measure::reach::STANDS_FOR_INFINITY;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::{counted, single_line};
 

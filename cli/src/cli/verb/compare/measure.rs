@@ -78,10 +78,6 @@ impl Measured {
 
     /// Makes the verdict, by which a comparison passes that no tolerance judges.
     fn judge(&mut self, request: &CompareRequest, sides: &Sides, local: Result<Local, String>) {
-        let compensated = local.as_ref().map(|local| local.compensated.clone()).unwrap_or_default();
-        for weight in self.weights.iter_mut().flat_map(|weights| &mut weights.changed) {
-            weight.is_error &= !(weight.is_of_few && compensated.contains(&weight.name));
-        }
         let weights = self.weights.as_ref().map_or(&[][..], |weights| &weights.changed);
         self.judgement = judge(Grounds {
             outputs: &self.outputs,

@@ -16,9 +16,12 @@ use tract_onnx_cast::interpreter::SharedTensor;
 use tract_onnx_cast::{CastOnnx, ElementType, Family, tensor_proto};
 
 use crate::cli::found::weights::ComparedWeight;
-use crate::cli::measure::alike::Alike;
-use crate::cli::measure::change::{WEIGHT, WeightChange};
 use crate::cli::measure::elements::Elements;
+use crate::cli::measure::weight::alike::Alike;
+use crate::cli::measure::weight::change::{WEIGHT, WeightChange};
+use crate::cli::measure::weight::compensated::CodedWeight;
+use crate::cli::measure::weight::ends::EndCodes;
+use crate::cli::measure::weight::steps::CodeSteps;
 use crate::cli::message::at;
 use crate::cli::tensor::NamedTensor;
 
@@ -49,7 +52,32 @@ pub(super) struct Constant<'a> {
     pub(super) stored: Option<ElementType>,
     /// The names of the constants from which it is computed, its own included.
     pub(super) roots: HashSet<String>,
+    /// Its codes, where it is dequantised.
+    pub(super) codes: Option<StoredCodes<'a>>,
     held: HeldIn<'a>,
+}
+
+/// Codes, their scale, and the attributes of the `DequantizeLinear` that takes them.
+#[derive(Clone, Copy)]
+pub(super) struct StoredCodes<'a> {
+    pub(super) codes: &'a TensorProto,
+    pub(super) scale: &'a TensorProto,
+    pub(super) attributes: &'a [AttributeProto],
+    /// Whether the weight is a matrix that is turned behind that.
+    pub(super) is_turned: bool,
+}
+
+impl<'a> StoredCodes<'a> {
+    /// The weight that they stand for; `None` where the scale fits no layout, or the codes have more than 8 bits.
+    /// Fails when they cannot be read.
+    pub(super) fn read(&self, folder: Option<&'a Path>) -> TractResult<Option<CodedWeight<'a>>> {
+        let codes = Elements::of_proto(self.codes, folder)?;
+        let (ty, scale) = tensor_proto::read(self.scale, folder)?;
+        let scale = (ty, Arc::new(scale));
+        let steps = CodeSteps::of(self.attributes, &codes.shape, (&scale, 0.0), 0.5);
+        let both = steps.zip(EndCodes::of(codes.ty));
+        Ok(both.map(|(steps, ends)| CodedWeight { codes, ends, steps: Arc::new(steps) }))
+    }
 }
 
 /// What computes the value of a name again.
@@ -73,6 +101,7 @@ impl<'a> Constant<'a> {
             shape: dims.collect::<Option<_>>()?,
             stored: None,
             roots: HashSet::from([name.to_owned()]),
+            codes: None,
             held: HeldIn::InFile(proto),
         })
     }
@@ -85,6 +114,7 @@ impl<'a> Constant<'a> {
             ty: value.ty,
             shape: value.tensor.shape().to_vec(),
             stored: None,
+            codes: None,
             held: HeldIn::InMemory(value.tensor),
         }
     }

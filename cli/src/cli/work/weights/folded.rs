@@ -10,7 +10,7 @@ use std::sync::Arc;
 use onnx_cast_graph::{
     default_opset, has_bodies, int_attribute, ints_attribute, named_value, needed,
 };
-use tract_onnx::pb::{GraphProto, ModelProto, NodeProto};
+use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
@@ -19,7 +19,7 @@ use crate::cli::tensor::NamedTensor;
 use crate::cli::work::main_graph::MainGraph;
 use crate::cli::work::spelt::unpacked_type;
 use crate::cli::work::weights::constants::Holder;
-use crate::cli::work::weights::constants::{self, Constant};
+use crate::cli::work::weights::constants::{self, Constant, StoredCodes};
 
 /// Of how many constants a value may be computed so that all are told: each value keeps its own.
 const ROOTS: usize = 256;
@@ -96,6 +96,9 @@ pub(super) struct Computed<'a> {
     graph: &'a GraphProto,
     /// The nodes that make them, in their order.
     nodes: Vec<Cow<'a, NodeProto>>,
+    /// Those of the graph itself, by what they make, and its initializers.
+    makers: HashMap<&'a str, &'a NodeProto>,
+    held: HashMap<&'a str, &'a TensorProto>,
     names: Vec<String>,
     known: HashMap<String, MadeOf>,
     /// The part in which each value is computed.
@@ -131,11 +134,14 @@ impl<'a> Computed<'a> {
             let largest = known.get(name).and_then(|made_of| made_of.largest.as_ref());
             before = before.saturating_add(largest.map_or(0, |largest| largest.size));
         }
+        let made = |node: &&'a NodeProto| Some((node.output.first()?.as_str(), *node));
+        let makers = nodes.iter().filter_map(made).collect();
+        let held = graph.initializer.iter().map(|held| (held.name.as_str(), held)).collect();
         let nodes = nodes.into_iter().map(Cow::Borrowed);
         let nodes = nodes.chain(multiplied.into_iter().map(Cow::Owned)).collect();
         let (holder, last) = (*holder, RefCell::default());
         let is_any = !names.is_empty();
-        is_any.then_some(Computed { holder, graph, nodes, names, known, parts, last })
+        is_any.then_some(Computed { holder, graph, nodes, makers, held, names, known, parts, last })
     }
 
     /// The value of a name, if it is a tensor. Fails when it cannot be computed.
@@ -197,10 +203,32 @@ impl<'a> Computed<'a> {
             let mut constant = Constant::in_memory(NamedTensor { name, ty, tensor }, "");
             let stored = made_of.largest.map(|largest| largest.ty);
             constant.stored = stored.filter(|stored| *stored != ty);
+            constant.codes = self.codes(&constant.name);
             constant.roots.extend(made_of.roots);
             Ok(Some(constant))
         };
         self.names.iter().filter_map(move |name| constant(name).transpose())
+    }
+
+    /// The codes of a value that a `DequantizeLinear` makes of constants that are held, or that a Cast or a transpose of
+    /// a matrix makes of such a value.
+    fn codes(&self, name: &str) -> Option<StoredCodes<'a>> {
+        let maker = |name: &str| self.makers.get(name).copied();
+        let (mut node, mut is_turned) = (maker(name)?, false);
+        while matches!(node.op_type.as_str(), "Cast" | "Transpose") {
+            is_turned ^= node.op_type == "Transpose";
+            node = maker(node.input.first()?)?;
+        }
+        let held = |place: usize| -> Option<&'a TensorProto> {
+            let name = node.input.get(place)?;
+            let initializer = self.held.get(name.as_str()).copied();
+            initializer.or_else(|| maker(name)?.attribute.iter().find_map(|held| held.t.as_ref()))
+        };
+        let (codes, scale) = (held(0)?, held(1)?);
+        let is_matrix = codes.dims.len() == 2;
+        let is_told = node.op_type == "DequantizeLinear" && (is_matrix || !is_turned);
+        let attributes = &node.attribute;
+        is_told.then_some(StoredCodes { codes, scale, attributes, is_turned })
     }
 }
 

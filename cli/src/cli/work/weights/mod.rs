@@ -16,9 +16,10 @@ use std::rc::Rc;
 use tract_onnx::prelude::*;
 
 use crate::cli::found::weights::{ComparedWeight, ComparedWeights};
-use crate::cli::measure::alike::alike;
-use crate::cli::measure::change::WeightChange;
+use crate::cli::measure::elements::Elements;
 use crate::cli::measure::number::Num;
+use crate::cli::measure::weight::alike::{Alike, alike};
+use crate::cli::measure::weight::change::WeightChange;
 use crate::cli::message::{at, one_line};
 use crate::cli::progress::{Progress, Unit};
 use crate::cli::work::spelt::spelt;
@@ -307,11 +308,14 @@ impl Weights {
             largest: change.largest.clone(),
             unexercised: None,
             is_error: false,
-            is_of_few: false,
             text: String::new(),
             roots: b.roots.clone(),
         };
-        let alike = alike(&x, &y, b.stored)?;
+        let alike = if at(&name, is_compensated(&x, b, is_turned, of_b))? {
+            Some(Alike::Compensated)
+        } else {
+            alike(&x, &y, b.stored)?
+        };
         let changed = ChangedWeight { fact, change, alike };
         if changed.change.is_another() && !changed.change.is_damage() {
             self.doubtful.push(changed);
@@ -321,4 +325,24 @@ impl Weights {
         self.changed.push(changed);
         Ok(true)
     }
+}
+
+/// Whether a constant of the converted model is of codes that make up for one another's errors, given the reference's
+/// values. Fails when they cannot be read.
+fn is_compensated(
+    wanted: &Elements,
+    constant: &Constant,
+    is_turned: bool,
+    folder: Option<&Path>,
+) -> TractResult<bool> {
+    let Some(codes) = &constant.codes else { return Ok(false) };
+    let Some(coded) = codes.read(folder)? else { return Ok(false) };
+    let got = constant.values(folder)?;
+    let got = if codes.is_turned { transposed(got)? } else { got };
+    let is_sound = if is_turned == codes.is_turned {
+        coded.is_compensated(wanted, &got)
+    } else {
+        coded.is_compensated(&transposed(wanted.clone())?, &got)
+    };
+    Ok(is_sound? == Some(true))
 }

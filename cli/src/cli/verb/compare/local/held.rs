@@ -1,7 +1,9 @@
 //! How far elements of a twin are from the reference's, each alone and all of them together.
 //!
 //! Weights have hundreds of millions of elements: what is asked of each is asked of many at once, in loops without
-//! branches, and sums are several sums side by side, none of which waits for another.
+//! branches.
+
+use crate::cli::measure::lanes::{greatest, power};
 
 /// Some elements of a twin and of the reference that follow one another.
 pub(super) struct HeldElements<'a> {
@@ -184,38 +186,6 @@ impl Whole {
     }
 }
 
-/// How many sums there are side by side.
-const SIDE_BY_SIDE: usize = 8;
-
-/// What becomes of values by which several of them go on side by side, and none waits for another.
-#[inline(always)]
-fn folded(values: &[f64], fold: impl Fn(f64, f64) -> f64) -> [f64; SIDE_BY_SIDE] {
-    let (chunks, rest) = values.as_chunks::<SIDE_BY_SIDE>();
-    let mut sums = [0.0; SIDE_BY_SIDE];
-    for chunk in chunks {
-        for (sum, x) in sums.iter_mut().zip(chunk) {
-            *sum = fold(*sum, *x);
-        }
-    }
-    for (sum, x) in sums.iter_mut().zip(rest) {
-        *sum = fold(*sum, *x);
-    }
-    sums
-}
-
-/// The sum of squares.
-#[inline(always)]
-pub(super) fn power(values: &[f64]) -> f64 {
-    folded(values, |sum, x| sum + x * x).iter().sum()
-}
-
-/// The greatest of values that are not negative.
-#[inline(always)]
-pub(super) fn greatest(values: &[f64]) -> f64 {
-    let greater = |most: f64, x: f64| if x > most { x } else { most };
-    folded(values, greater).into_iter().fold(0.0, f64::max)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,15 +264,6 @@ mod tests {
             assert_eq!((worst.place, worst.count, worst.excess), (7 + place, 1, 8.0));
             assert_eq!((whole.largest.place, whole.error), (7 + place, 4.0));
             assert_eq!(whole.own, MANY as f64 / 16.0);
-        }
-    }
-
-    #[test]
-    fn sums_take_each_element_once() {
-        let values: Vec<f64> = (0..2 * SIDE_BY_SIDE + 3).map(|place| place as f64).collect();
-        for count in 0..values.len() {
-            let squares = values[..count].iter().map(|x| x * x);
-            assert_eq!(power(&values[..count]), squares.sum::<f64>());
         }
     }
 }

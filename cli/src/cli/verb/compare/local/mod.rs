@@ -109,8 +109,6 @@ pub(super) struct Local {
     pub(super) cuts_made_up: bool,
     /// Quantisers that are wrong by themselves.
     quantizers: Vec<Wrong>,
-    /// The reference's weights whose codes make up for one another's errors.
-    pub(in super::super) compensated: HashSet<String>,
     /// The nodes that take constants, with their operators.
     pub(super) takers: HashMap<String, (String, String)>,
     /// Where in the order of computation nodes stand.
@@ -252,8 +250,6 @@ impl<'a> LocalComparison<'a> {
         // A conversion to a wider type is as coarse as what it stands for.
         local.types = a.types().chain(b.types()).collect();
         local.nodes = b.nodes.len();
-        let compensated = sites.all.iter().filter(|site| site.is_compensated);
-        local.compensated = compensated.map(|site| site.reference.clone()).collect();
         let weights = &subject.weights;
         let (links, sites, held) = (&links, &sites, &held);
         let fault = Fault { a, b, model: &model, links, sites, held, weights, changed };

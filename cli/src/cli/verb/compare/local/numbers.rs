@@ -20,14 +20,6 @@ pub(super) fn blocks(length: usize) -> impl Iterator<Item = Range<usize>> {
     (0..length).step_by(BLOCK).map(move |start| start..length.min(start + BLOCK))
 }
 
-/// Values of this magnitude stand for an infinity, and are not computed.
-pub(super) const MASK: f64 = 1e30;
-
-/// A share of a number, unless that stands for an infinity.
-pub(super) fn relative(x: f64, share: f64) -> f64 {
-    if x.abs() < MASK { x.abs() * share } else { 0.0 }
-}
-
 /// The elements; `None` for text.
 pub(super) fn numbers((ty, tensor): &SharedTensor) -> Option<Vec<f64>> {
     if ty.family() == Family::Text {

@@ -4,16 +4,14 @@
 use std::collections::{HashMap, HashSet};
 
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
-use tract_onnx_cast::kernel::Level;
 use tract_onnx_cast::{ElementType, Family};
 
 use super::doubt::Twin;
-use super::held::power;
-use super::numbers::{NumberReader, gap, largest, numbers};
+use super::numbers::{gap, largest, numbers};
 use super::trace::{Ran, Trace, full_name};
 use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::measure::number::Num;
-use crate::cli::verb::compare::open::CUT_OFF;
+use crate::cli::measure::weight::ends::{CUT_OFF, EndCodes};
 use crate::cli::work::spelt::label;
 
 /// What quantisers took, by the names of their codes, and which of them are wrong.
@@ -211,78 +209,25 @@ pub(super) fn biases(trace: &Trace) -> Vec<Culprit> {
     trace.nodes.iter().filter_map(of_product).collect()
 }
 
-/// A weight's codes, whose least and greatest one stand for what lies beyond them, where a scale has been chosen for
-/// the least error.
-pub(super) struct EndCodes {
-    codes: SharedTensor,
-    low: f64,
-    high: f64,
+/// A weight's codes, and those of them that stand for what lies beyond.
+pub(super) struct WeightCodes {
+    pub(super) codes: SharedTensor,
+    pub(super) ends: EndCodes,
 }
 
-impl EndCodes {
+impl WeightCodes {
     /// Those that a node takes which makes `got` where `want` was quantised; `None` if it takes no such codes.
-    pub(super) fn of(node: &NodeRun, want: &SharedTensor, got: &SharedTensor) -> Option<EndCodes> {
+    pub(super) fn of(
+        node: &NodeRun,
+        want: &SharedTensor,
+        got: &SharedTensor,
+    ) -> Option<WeightCodes> {
         let codes = node.inputs.first()?.as_ref().filter(|codes| codes.is_constant)?;
-        let ty = codes.element_type;
-        if node.op_type != "DequantizeLinear" || ty.bits() > 8 || ty.family() == Family::Text {
-            return None;
-        }
-        let size = 2f64.powi(i32::try_from(ty.bits()).ok()?);
-        // Some quantisers leave the least code out, so that the others are symmetric.
-        let (low, high) = match ty.family() {
-            Family::Signed => (1.0 - size / 2.0, size / 2.0 - 1.0),
-            Family::Unsigned => (0.0, size - 1.0),
-            _ => (-largest(ty), largest(ty)),
-        };
+        let ends = EndCodes::of(codes.element_type)?;
         let length = codes.tensor.len();
         let is_each = length == want.1.len() && length == got.1.len();
-        is_each.then(|| EndCodes { codes: (ty, codes.tensor.clone()), low, high })
-    }
-
-    /// The codes.
-    pub(super) fn codes(&self) -> NumberReader<'_> {
-        NumberReader::of(&self.codes)
-    }
-
-    /// Which of the values that were made of some codes and wanted lie beyond the codes; adds what is cut off of these.
-    pub(super) fn lies_beyond(
-        &self,
-        codes: &[f64],
-        (got, want): (&[f64], &[f64]),
-        lost: &mut CutOff,
-    ) -> Vec<bool> {
-        let mut lies_beyond = vec![false; want.len()];
-        Level::best().run(
-            #[inline(always)]
-            || {
-                let mut cut_off = vec![0.0; want.len()];
-                let places = lies_beyond.iter_mut().zip(&mut cut_off);
-                let each = places.zip(codes.iter().zip(got.iter().zip(want)));
-                for ((beyond, cut_off), (code, (got, want))) in each {
-                    let is_end = (*code <= self.low) | (*code >= self.high);
-                    *beyond = is_end & (want.abs() > got.abs());
-                    *cut_off = if *beyond { want - got } else { 0.0 };
-                }
-                lost.cut_off += power(&cut_off);
-                lost.all += power(want);
-            },
-        );
-        lies_beyond
-    }
-}
-
-/// What a range cuts off of values, and these, by their powers.
-#[derive(Default)]
-pub(super) struct CutOff {
-    cut_off: f64,
-    all: f64,
-}
-
-impl CutOff {
-    /// Whether it is more than a range may.
-    pub(super) fn is_much(&self) -> bool {
-        let is_little = self.cut_off <= CUT_OFF * CUT_OFF * self.all;
-        !is_little
+        let codes = (codes.element_type, codes.tensor.clone());
+        (node.op_type == "DequantizeLinear" && is_each).then_some(WeightCodes { codes, ends })
     }
 }
 

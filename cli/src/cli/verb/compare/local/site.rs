@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::NodeRun;
 
-use super::held::{AT_ONCE, Whole, Worst, greatest, power};
+use super::held::{AT_ONCE, Whole, Worst};
 use super::links::Link;
 use super::numbers::{largest, rounding};
+use crate::cli::measure::lanes::{greatest, power};
 use crate::cli::work::spelt::label;
 
 /// A value of both models.
@@ -20,8 +21,6 @@ pub(super) struct Site {
     pub(super) is_sure: bool,
     /// Whether what is behind was given the reference's.
     pub(super) is_replaced: bool,
-    /// Whether it is a weight in codes that make up for one another's errors.
-    pub(super) is_compensated: bool,
     /// Why the two cannot be compared.
     pub(super) problem: Option<String>,
     /// The power of the local error, and that of the reference.
@@ -55,7 +54,6 @@ impl Site {
             op: node.op_type.into(),
             is_sure: link.is_sure,
             is_replaced: false,
-            is_compensated: false,
             problem: None,
             noise: 0.0,
             power: 0.0,

@@ -8,12 +8,10 @@ use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observe
 use tract_onnx_cast::{Conversion, Family, Rules};
 
 use super::loaded::LoadedModel;
+use crate::cli::measure::weight::ends::CUT_OFF;
 use crate::cli::tensor::Tensors;
 use crate::cli::tensor::elements;
 use crate::cli::work::spelt::label;
-
-/// A quantiser may cut off so much of its values' size.
-pub(in crate::cli::verb::compare) const CUT_OFF: f64 = 0.1;
 
 /// A conversion whose ranges are constants.
 pub(super) struct Calibrated<'a> {

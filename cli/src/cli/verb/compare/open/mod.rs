@@ -35,7 +35,6 @@ use crate::cli::tensor::{NamedTensor, Tensors, cast, elements};
 use crate::cli::work::adapt_inputs::carried;
 use crate::cli::work::model::Loader;
 use crate::cli::work::probed::Probed;
-pub(super) use calibrated::CUT_OFF;
 use calibrated::Calibrated;
 pub(super) use loaded::LoadedModel;
 

@@ -8,8 +8,8 @@ use tract_onnx_cast::{ElementType, Family};
 
 use super::super::numbers::{each_pair, gap, numbers, tensor};
 use super::families::{Doubts, NodeStep, UNIFORM, apart, elementwise, values};
-use super::steps::{CodeSteps, axis};
 use super::twin::{Carried, Doubt, Twin};
+use crate::cli::measure::weight::steps::{CodeSteps, axis};
 
 /// Half a step, or what the range cuts off, in codes.
 pub(super) fn quantized(step: NodeStep) -> Doubts {

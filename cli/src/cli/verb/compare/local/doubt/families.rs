@@ -8,9 +8,10 @@ use tract_onnx_cast::ElementType::{self, Double};
 use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 
-use super::super::numbers::{MASK, magnitudes, numbers, rounding, tensor, wide};
+use super::super::numbers::{magnitudes, numbers, rounding, tensor, wide};
 use super::known::{MOVED, SUMS};
 use super::twin::{Carried, Doubt, Twin};
+use crate::cli::measure::reach::MASK;
 
 pub(super) type Doubts = Option<Vec<Carried>>;
 

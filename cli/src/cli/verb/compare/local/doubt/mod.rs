@@ -8,21 +8,18 @@
 //! is given, to its input. Of all others the doubt is measured: the
 //! node runs on inputs that are moved at random within theirs.
 //!
-//! `twin` is a value and its doubt, `steps` that of a weight in codes, `compensated` tells codes that make up for one another,
-//! `known` says which operator is of which family, and `families` and `codes` have what each makes of doubt.
+//! `twin` is a value and its doubt, `known` says which operator is of which family, and `families` and `codes` have what each makes of
+//! doubt.
 
 mod codes;
-mod compensated;
 mod families;
 mod known;
-mod steps;
 mod twin;
 
 use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 
 use super::numbers::{rounding, smallest};
-pub(super) use compensated::CompensatedCodes;
 use families::NodeStep;
 pub(super) use families::UNIFORM;
 use known::{ELEMENTWISE, SUMS};

@@ -8,10 +8,9 @@ use tract_onnx::prelude::Tensor;
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::SharedTensor;
 
-use super::super::numbers::{
-    NumberReader, blocks, floats_of, is_computed_in, numbers, relative, tensor,
-};
-use super::steps::CodeSteps;
+use super::super::numbers::{NumberReader, blocks, floats_of, is_computed_in, numbers, tensor};
+use crate::cli::measure::reach::relative;
+use crate::cli::measure::weight::steps::CodeSteps;
 
 /// A value free of its type's rounding, and by how much each element may be off.
 #[derive(Clone)]

@@ -1,23 +1,27 @@
 //! Holds a value of the conversion against the reference's that it belongs to, and puts that in its place.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
 use tract_onnx_cast::kernel::Level;
 use tract_onnx_cast::{ElementType, Family};
 
-use super::super::doubt::{Carried, CompensatedCodes, Doubt, Twin};
+use super::super::doubt::{Carried, Doubt, Twin};
 use super::super::held::{HeldElements, Whole, Worst};
 use super::super::links::Link;
 use super::super::numbers::{
     NumberReader, blocks, cast, is_computed_in, largest, peak, rounding, shaped, smallest,
     smallest_normal, wide,
 };
-use super::super::quantizers::{CutOff, EndCodes};
+use super::super::quantizers::WeightCodes;
 use super::super::site::Site;
 use super::super::trace::shared;
 use super::Walk;
 use super::values::{INSIDE, held_in, is_mask};
+use crate::cli::measure::elements::Elements;
+use crate::cli::measure::weight::compensated::CodedWeight;
+use crate::cli::measure::weight::ends::CutOffPower;
 
 /// How many roundings of the reference's type two ways to compute one value may be apart.
 const ROUNDINGS: f64 = 16.0;
@@ -133,16 +137,17 @@ impl Walk<'_> {
 
     /// What is found where a value belongs to one of the reference.
     fn site(&self, node: &NodeRun, pair: &PairedValue, twin: (&Twin, bool)) -> Option<Site> {
-        let ends = EndCodes::of(node, pair.want, &twin.0.value);
-        let mut lost = CutOff::default();
-        let mut site = self.held(node, pair, twin, ends.as_ref().map(|ends| (ends, &mut lost)))?;
+        let codes = WeightCodes::of(node, pair.want, &twin.0.value);
+        let mut lost = CutOffPower::default();
+        let mut site =
+            self.held(node, pair, twin, codes.as_ref().map(|codes| (codes, &mut lost)))?;
         if lost.is_much() {
             return self.held(node, pair, twin, None);
         }
-        if let (Some(ends), true) = (ends, site.deviates())
-            && is_compensated(pair.want, twin.0, &ends) == Some(true)
+        if let (Some(codes), true) = (codes, site.deviates())
+            && is_compensated(pair.want, twin.0, &codes) == Some(true)
         {
-            (site.worst, site.is_compensated) = (Worst::default(), true);
+            site.worst = Worst::default();
         }
         Some(site)
     }
@@ -153,7 +158,7 @@ impl Walk<'_> {
         node: &NodeRun,
         pair: &PairedValue,
         (twin, is_doubted): (&Twin, bool),
-        mut ends: Option<(&EndCodes, &mut CutOff)>,
+        mut ends: Option<(&WeightCodes, &mut CutOffPower)>,
     ) -> Option<Site> {
         let PairedValue { name, link, made, want, of_reference } = pair;
         let ty = made.0;
@@ -177,7 +182,7 @@ impl Walk<'_> {
         }
         let mut whole = Whole::default();
         let [mut wants, mut gots, mut mades] = [want, got, made].map(NumberReader::of);
-        let mut codes = ends.as_ref().map(|(ends, _)| ends.codes());
+        let mut codes = ends.as_ref().map(|(held, _)| NumberReader::of(&held.codes));
         for places in blocks(want.1.len()) {
             let (wanted, twins) = (wants.numbers(places.clone())?, gots.numbers(places.clone())?);
             let (start, is_made) = (places.start, is_one(made, got));
@@ -196,8 +201,8 @@ impl Walk<'_> {
                 both.for_each(|(doubt, own)| *doubt = doubt.max(*own));
             }
             let is_end = match ends.as_mut().zip(codes.as_mut()) {
-                Some(((ends, lost), codes)) => {
-                    ends.lies_beyond(&codes.numbers(places)?, (&twins, &wanted), lost)
+                Some(((held, lost), codes)) => {
+                    held.ends.lies_beyond(&codes.numbers(places)?, (&twins, &wanted), lost)
                 }
                 None => vec![false; twins.len()],
             };
@@ -217,17 +222,12 @@ impl Walk<'_> {
 }
 
 /// Whether the codes of a weight make up for one another's errors; `None` where that cannot be told.
-fn is_compensated(want: &SharedTensor, twin: &Twin, ends: &EndCodes) -> Option<bool> {
-    let mut found = CompensatedCodes::of(twin)?;
-    let [mut wants, mut gots] = [want, &twin.value].map(NumberReader::of);
-    let (mut codes, mut lost) = (ends.codes(), CutOff::default());
-    for places in blocks(want.1.len()) {
-        let start = places.start;
-        let (want, got) = (wants.numbers(places.clone())?, gots.numbers(places.clone())?);
-        let is_end = ends.lies_beyond(&codes.numbers(places)?, (&got, &want), &mut lost);
-        found.add(start, (&got, &want), &is_end);
-    }
-    Some(found.is_sound())
+fn is_compensated(want: &SharedTensor, twin: &Twin, held: &WeightCodes) -> Option<bool> {
+    let Doubt::Steps(steps) = &twin.doubt else { return None };
+    let [want, got, codes] = [want, &twin.value, &held.codes]
+        .map(|(ty, tensor)| Elements::of(*ty, Cow::Borrowed(&**tensor)));
+    let coded = CodedWeight { codes, ends: held.ends, steps: steps.clone() };
+    coded.is_compensated(&want, &got).ok()?
 }
 
 /// Whether two values are one tensor.

@@ -10,7 +10,7 @@ use super::super::numbers::{
     cast, is_computed_in, largest, numbers, peak, rounding, smallest, tensor, wide,
 };
 use super::super::trace::Trace;
-use crate::cli::measure::change::STANDS_FOR_INFINITY;
+use crate::cli::measure::reach::STANDS_FOR_INFINITY;
 
 /// From this size on a constant of 8 bits or fewer is a quantised weight.
 const WEIGHT: usize = 64;

@@ -6,11 +6,12 @@ use std::ops::Range;
 use tract_onnx::pb::AttributeProto;
 use tract_onnx_cast::interpreter::SharedTensor;
 
-use super::super::numbers::{numbers, relative};
+use crate::cli::measure::reach::relative;
+use crate::cli::tensor::elements;
 
 /// So many steps of a scale, a share of the value, and the least of all.
 #[derive(Clone)]
-pub(in super::super) struct CodeSteps {
+pub(crate) struct CodeSteps {
     /// How far each scale puts the values off that it scales.
     scales: Vec<f64>,
     /// How many elements there are along the axis of the scales, and behind each.
@@ -26,7 +27,7 @@ pub(in super::super) struct CodeSteps {
 impl CodeSteps {
     /// Of codes of a shape that are off by so many steps, in what a node of these attributes makes of them by a
     /// scale, by ONNX's `DequantizeLinear`; `share` is of what it makes. `None` of a scale that fits no layout.
-    pub(super) fn of(
+    pub(crate) fn of(
         attributes: &[AttributeProto],
         codes: &[usize],
         (scale, share): (&SharedTensor, f64),
@@ -34,7 +35,7 @@ impl CodeSteps {
     ) -> Option<CodeSteps> {
         // What a scale that is no number makes of two codes is one value.
         let step = |x: &f64| if x.is_finite() { x.abs() * steps } else { 0.0 };
-        let scales: Vec<f64> = numbers(scale)?.iter().map(step).collect();
+        let scales: Vec<f64> = elements(scale.0, &scale.1).ok()?.iter().map(step).collect();
         if scales.len() == 1 {
             let behind = codes.iter().product();
             return Some(CodeSteps { scales, size: 1, behind, block: None, share, least: 0.0 });
@@ -54,12 +55,12 @@ impl CodeSteps {
     }
 
     /// As far as before, and by a share of the value and the least of all besides.
-    pub(super) fn and(self, share: f64, least: f64) -> CodeSteps {
+    pub(crate) fn and(self, share: f64, least: f64) -> CodeSteps {
         CodeSteps { share: self.share + share, least: self.least + least, ..self }
     }
 
     /// How far each of some elements, which are these numbers, may be off.
-    pub(super) fn doubts_in(&self, places: Range<usize>, values: &[f64]) -> Vec<f64> {
+    pub(crate) fn doubts_in(&self, places: Range<usize>, values: &[f64]) -> Vec<f64> {
         let mut doubts = Vec::with_capacity(values.len());
         let mut place = places.start;
         while place < places.end {
@@ -77,12 +78,12 @@ impl CodeSteps {
     }
 
     /// How many scales there are.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.scales.len()
     }
 
     /// Gives each place to a function, with that of its scale and how far it puts the value off.
-    pub(super) fn each_scale(&self, places: Range<usize>, mut take: impl FnMut(usize, usize, f64)) {
+    pub(crate) fn each_scale(&self, places: Range<usize>, mut take: impl FnMut(usize, usize, f64)) {
         let mut start = places.start;
         while start < places.end {
             let (run, first, is_one) = self.run(start);
@@ -115,7 +116,7 @@ impl CodeSteps {
 }
 
 /// The axis of the scales of a quantiser of values of so many axes; `None` of one that there cannot be.
-pub(super) fn axis(attributes: &[AttributeProto], rank: usize) -> Option<usize> {
+pub(crate) fn axis(attributes: &[AttributeProto], rank: usize) -> Option<usize> {
     let axis = int(attributes, "axis").unwrap_or(1);
     usize::try_from(if axis < 0 { axis + i64::try_from(rank).ok()? } else { axis }).ok()
 }

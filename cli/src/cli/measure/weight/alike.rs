@@ -19,6 +19,8 @@ pub(crate) enum Alike {
     Folded,
     /// They lie about what they were.
     Near,
+    /// They are codes that make up for one another's errors.
+    Compensated,
 }
 
 /// How many steps codes are off at least, taken together, where their zero point is another.

@@ -6,8 +6,12 @@
 
 use std::sync::Arc;
 
-use super::steps::CodeSteps;
-use super::twin::{Doubt, Twin};
+use tract_onnx::prelude::TractResult;
+use tract_onnx_cast::audit::Numbers;
+
+use crate::cli::measure::elements::{Elements, blocks};
+use crate::cli::measure::weight::ends::{CutOffPower, EndCodes};
+use crate::cli::measure::weight::steps::CodeSteps;
 
 /// How many steps a value may be off.
 const FARTHEST: f64 = 4.0;
@@ -35,35 +39,56 @@ struct ScaleErrors {
     product: f64,
 }
 
+/// A weight in codes.
+pub(crate) struct CodedWeight<'a> {
+    pub(crate) codes: Elements<'a>,
+    pub(crate) ends: EndCodes,
+    pub(crate) steps: Arc<CodeSteps>,
+}
+
+impl CodedWeight<'_> {
+    /// Whether its codes make up for one another's errors, where it is `got` and the reference's `want`, in its layout;
+    /// `None` of integers of 64 bits. Fails when the elements cannot be read.
+    pub(crate) fn is_compensated(
+        &self,
+        want: &Elements,
+        got: &Elements,
+    ) -> TractResult<Option<bool>> {
+        let mut found = CompensatedCodes::of(&self.steps);
+        let mut lost = CutOffPower::default();
+        for places in blocks(want.len()) {
+            let read = |side: &Elements| -> TractResult<Numbers> {
+                Ok(Numbers::of(side.ty, &side.part(places.clone())?)?)
+            };
+            let (want, got, codes) = (read(want)?, read(got)?, read(&self.codes)?);
+            let (Some(want), Some(got), Some(codes)) = (want.reals(), got.reals(), codes.reals())
+            else {
+                return Ok(None);
+            };
+            let is_end = self.ends.lies_beyond(codes, (got, want), &mut lost);
+            found.add(places.start, (got, want), &is_end);
+        }
+        Ok(Some(found.is_sound() && !lost.is_much()))
+    }
+}
+
 /// The errors of values in codes, by their scales.
-pub(in super::super) struct CompensatedCodes {
-    steps: Arc<CodeSteps>,
+struct CompensatedCodes<'a> {
+    steps: &'a CodeSteps,
     of_scales: Vec<ScaleErrors>,
     farthest: f64,
     /// How many are beyond each of [`BEYOND`].
     beyond: [u64; BEYOND.len()],
 }
 
-impl CompensatedCodes {
-    /// Of values whose doubt is told by scales; `None` of any others.
-    pub(in super::super) fn of(twin: &Twin) -> Option<CompensatedCodes> {
-        let Doubt::Steps(steps) = &twin.doubt else { return None };
+impl CompensatedCodes<'_> {
+    fn of(steps: &CodeSteps) -> CompensatedCodes<'_> {
         let of_scales = vec![ScaleErrors::default(); steps.count()];
-        Some(CompensatedCodes {
-            steps: steps.clone(),
-            of_scales,
-            farthest: 0.0,
-            beyond: [0; BEYOND.len()],
-        })
+        CompensatedCodes { steps, of_scales, farthest: 0.0, beyond: [0; BEYOND.len()] }
     }
 
     /// Adds values from a place on, but for those that their codes end at.
-    pub(in super::super) fn add(
-        &mut self,
-        first: usize,
-        (got, want): (&[f64], &[f64]),
-        is_end: &[bool],
-    ) {
+    fn add(&mut self, first: usize, (got, want): (&[f64], &[f64]), is_end: &[bool]) {
         let CompensatedCodes { steps, of_scales, farthest, beyond } = self;
         steps.each_scale(first..first + got.len(), |place, scale, half_step| {
             let at = place - first;
@@ -87,7 +112,7 @@ impl CompensatedCodes {
     }
 
     /// Whether the errors are those of codes that make up for one another.
-    pub(in super::super) fn is_sound(&self) -> bool {
+    fn is_sound(&self) -> bool {
         let are_fewer = self.beyond.windows(2).all(|each| match each {
             [near, far] => far * 2 <= *near,
             _ => false,
@@ -138,13 +163,11 @@ mod tests {
         let scale = (ElementType::Float, scale);
         let steps =
             CodeSteps::of(&blocks, &[ROWS, COLUMNS], (&scale, 0.0), 0.5).context("steps")?;
-        let value = (ElementType::Float, Arc::new(Tensor::zero::<f32>(&[ROWS, COLUMNS])?));
-        let twin = Twin::new(value, Doubt::Steps(Arc::new(steps)));
         let want: Vec<f64> =
             (0..ROWS * COLUMNS).map(|i| (i * 37 % 61) as f64 / 8.0 - 3.8).collect();
         let got: Vec<f64> =
             want.iter().enumerate().map(|(place, x)| x + 0.5 * off(place, x / 0.5)).collect();
-        let mut codes = CompensatedCodes::of(&twin).context("steps")?;
+        let mut codes = CompensatedCodes::of(&steps);
         let half = got.len() / 2 + 1;
         for places in [0..half, half..got.len()] {
             let is_end = vec![false; places.len()];

@@ -12,14 +12,11 @@ use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 use crate::cli::found::finding::Code;
 use crate::cli::measure::elements::{Elements, blocks};
 use crate::cli::measure::exact::ExactValues;
-use crate::cli::measure::grid::{Grid, ROW, Rounded};
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::peak;
+use crate::cli::measure::reach::STANDS_FOR_INFINITY;
 use crate::cli::measure::value::{coordinates, shown};
-
-/// From this magnitude on a constant stands for an infinity, as in the masks of an attention: no
-/// sum notices what it is exactly.
-pub(crate) const STANDS_FOR_INFINITY: f64 = 1e8;
+use crate::cli::measure::weight::grid::{Grid, ROW, Rounded};
 
 /// From how many elements on a constant is a weight, rather than a number of the computation or a shape.
 pub(crate) const WEIGHT: usize = 8;

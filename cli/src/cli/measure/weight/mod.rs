@@ -1,0 +1,13 @@
+//! What became of a weight.
+//!
+//! - `change`: of its values one by one, by the `grid` that they are rounded to
+//! - `alike`: of all of them alike
+//! - `steps`: how far the scales of codes put values off; `ends`: what lies beyond the least and the greatest code
+//! - `compensated`: codes that make up for one another's errors
+
+pub(crate) mod alike;
+pub(crate) mod change;
+pub(crate) mod compensated;
+pub(crate) mod ends;
+mod grid;
+pub(crate) mod steps;
