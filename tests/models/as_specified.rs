@@ -3,14 +3,16 @@
 use test_tools::tempfile;
 use tract_onnx::pb::{GraphProto, TensorProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{ElementType, onnx, output_element_types};
+use tract_onnx_cast::{ElementType, Rules, from_f32, onnx, output_element_types};
 
 use crate::common::proto::{
     Sketch, bytes, external, graph_attribute, int, int64, ints, model, node, raw, set_dim, shaped,
     string, symbol, tensor, tensor_attribute, unshaped,
 };
 
-use ElementType::{BFloat16, Bool, Float, Float8E4M3FN, Float8E5M2, Int64, Uint8, Uint32, Uint64};
+use ElementType::{
+    BFloat16, Bool, Double, Float, Float8E4M3FN, Float8E5M2, Float16, Int64, Uint8, Uint32, Uint64,
+};
 
 /// The types of a model's outputs, in every form.
 fn types(sketch: Sketch) -> Vec<Vec<ElementType>> {
@@ -350,6 +352,25 @@ fn a_convolution_may_leave_its_last_input_without_a_name() -> TractResult<()> {
         .output("y", Float, &[1, 1, 3]);
     let x = tensor1(&[1f32, 2., 3.]).into_shape(&[1, 1, 3])?;
     assert_eq!(sketch.run(vec![x])?[0].as_bytes(), tensor1(&[2f32, 4., 6.]).as_bytes());
+    Ok(())
+}
+
+#[test]
+fn an_early_pad_takes_away_in_each_type() -> TractResult<()> {
+    for ty in [Float, Float16, Double] {
+        for (mode, last) in [("constant", 0f32), ("reflect", 3.), ("edge", 4.)] {
+            let mut model = Sketch::new()
+                .input("x", ty, &[4])
+                .node("Pad", &["x"], &["y"], vec![string("mode", mode), ints("pads", &[-1, 1])])
+                .output("y", ty, &[4])
+                .model();
+            model.opset_import[0].version = 7;
+            let of = |values: &[f32]| from_f32(&tensor1(values), ty, Rules::default());
+            let plan = onnx().model_for_proto_model(&model)?.into_optimized()?.into_runnable()?;
+            let made = plan.run(tvec!(of(&[1., 2., 3., 4.])?.into_tvalue()))?;
+            assert_eq!(*made[0], of(&[2., 3., 4., last])?, "{ty} {mode}");
+        }
+    }
     Ok(())
 }
 

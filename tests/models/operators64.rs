@@ -293,6 +293,23 @@ fn a_number_times_itself_is_exact() {
     Case::new(&nodes, &[("x", x)], DatumType::I64).gives(&[i64s(&[4611686022722355201])]);
 }
 
+/// NaN and what is beyond the base's type become the least integer, as in a Cast, and in onnx's evaluator and ONNX Runtime.
+#[test]
+fn powers_of_integers_by_floats_are_cast() {
+    let nodes = [node("Pow", &["a", "b"], &["y"], &[])];
+    let b = [0.5, -1., 30., 31., 0.5, 2.];
+    let a = [-2, 0, 10, -10, 2, 46340];
+    let least = i64::MIN;
+    for b in [tensor1(&b), tensor1(&b.map(|x| x as f32))] {
+        let wide = Case::new(&nodes, &[("a", i64s(&a)), ("b", b.clone())], DatumType::I64);
+        wide.gives(&[i64s(&[least, least, least, least, 1, 46340 * 46340])]);
+        let least = i32::MIN;
+        let narrow = tensor1(&a.map(|x| x as i32));
+        let narrow = Case::new(&nodes, &[("a", narrow), ("b", b)], DatumType::I32);
+        narrow.gives(&[tensor1(&[least, least, least, least, 1, 46340 * 46340])]);
+    }
+}
+
 #[test]
 fn powers_of_integers_are_exact() {
     let nodes = [node("Pow", &["a", "b"], &["y"], &[])];
@@ -742,6 +759,39 @@ fn labels_may_be_texts() {
     let rows = NodeProto { domain: "ai.onnx.ml".into(), ..rows };
     let scores = shaped(&[2, 3], &[0f32, 3., 6.5, 2., 1., 0.5]);
     gives(&[rows], [labels(["maybe", "no"]), scores]);
+}
+
+/// tract's sigmoid ends at 4.5e-7.
+#[test]
+fn scores_far_from_zero_are_told_apart() {
+    let x = || shaped(&[2, 1], &[-31f32, -18.]);
+    let logistic = |op: &str, outputs: &[&str], attributes: &[AttributeProto]| {
+        let post = [attributes, &[text("post_transform", "LOGISTIC")]].concat();
+        let node = node(op, &["x"], outputs, &post);
+        NodeProto { domain: "ai.onnx.ml".into(), ..node }
+    };
+    let rows = floats("coefficients", &[1., 2., -1.]);
+    let zeros = floats("intercepts", &[0., 0., 0.]);
+    let is_near = |got: &Tensor, scores: &[f64]| {
+        let plain = got.try_as_plain_ram().unwrap();
+        let got = plain.as_slice::<f32>().unwrap();
+        for (got, score) in got.iter().zip(scores) {
+            let wanted = 1. / (1. + (-score).exp());
+            assert!((f64::from(*got) - wanted).abs() <= 1e-6 * wanted, "{got} for {wanted}");
+        }
+    };
+    let labels = ints("classlabels_ints", &[1, 2, 3]);
+    let classes = [rows.clone(), zeros.clone(), labels];
+    let nodes = [logistic("LinearClassifier", &["y", "scores"], &classes)];
+    let mut case = Case::new(&nodes, &[("x", x())], DatumType::I64);
+    case.outputs.push(("scores", DatumType::F32));
+    let outputs = case.outputs_of(case.typed(Form::Data).unwrap(), Form::Data).unwrap();
+    is_near(&outputs[1], &[-31., -62., 31., -18., -36., 18.]);
+    let targets = [rows, zeros, int("targets", 3)];
+    let nodes = [logistic("LinearRegressor", &["y"], &targets)];
+    let case = Case::new(&nodes, &[("x", x())], DatumType::F32);
+    let outputs = case.outputs_of(case.typed(Form::Data).unwrap(), Form::Data).unwrap();
+    is_near(&outputs[0], &[-31., -62., 31., -18., -36., 18.]);
 }
 
 #[test]

@@ -117,6 +117,21 @@ fn a_scale_may_be_one_s_own_or_a_block_s() {
     assert_eq!(one.with(int("block_size", 5)).run(&x)[7], 16.0);
 }
 
+/// 16-bit quotients of these by 0.02084, whose operands are rounded as well, are 31, 134 and 254 (onnx's evaluator and ONNX Runtime).
+#[test]
+fn a_narrow_precision_is_of_the_operands_too() {
+    let x = [-0.656375f32, 2.80515, -5.305536, 0.0];
+    let site = |of_x| {
+        let constants = vec![scalar("scale", Float, 0.02084), scalar("zero", Int16, 0.0)];
+        Site { shape: vec![4], ..quantize(23, of_x, Int16, constants) }
+    };
+    for of_x in [Float, Float16] {
+        let half = site(of_x).with(int("precision", Float16 as i64));
+        assert_eq!(half.run(&x), [-31., 134., -254., 0.], "{of_x}");
+    }
+    assert_eq!(site(Float).run(&x), [-31., 135., -255., 0.]);
+}
+
 #[test]
 fn the_scale_and_the_zero_point_may_be_computed() -> TractResult<()> {
     let outputs = Sketch::new()

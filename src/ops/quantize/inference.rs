@@ -8,8 +8,10 @@ use tract_onnx::tract_hir::internal::*;
 
 use super::op::{OnnxQuantizer, may_stay_small};
 use crate::cast::element_type::ElementType;
+use crate::cast::rules::Rules;
 use crate::onnx::lowered::quantizer_of;
 use crate::onnx::quantizers::QuantizerSpec;
+use crate::ops::cast::op::OnnxCast;
 use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::Wired;
 use crate::ops::host::stock::Built;
@@ -89,7 +91,13 @@ impl Expansion for InferenceQuantizer {
         };
         let ty = |index: usize| self.element_type(index, fact(index)?.datum_type);
         let zero_point = if self.spec.has_zero_point { Some(ty(2)?) } else { None };
-        let quantizer = self.spec.quantizer(ty(0)?, ty(1)?, zero_point)?;
+        let (x, scale) = (ty(0)?, ty(1)?);
+        let (inputs, x, scale) = self.in_precision(prefix, model, inputs, [x, scale])?;
+        let fact = |index: usize| {
+            let outlet = inputs.get(index).context("an input is missing")?;
+            model.outlet_fact(*outlet)
+        };
+        let quantizer = self.spec.quantizer(x, scale, zero_point)?;
         let quantization = Quantization::new(quantizer).context("types that the operator has")?;
         let op = OnnxQuantizer::new(&self.spec, quantization).beside_ops_of(model);
         let op = OnnxQuantizer { small: self.small, ..op };
@@ -97,6 +105,31 @@ impl Expansion for InferenceQuantizer {
         if zero_point.is_some() {
             op.check_zero_points(&fact(1)?.shape, fact(2)?)?;
         }
-        model.wire_node(prefix, op, inputs)
+        model.wire_node(prefix, op, &inputs)
+    }
+}
+
+impl InferenceQuantizer {
+    /// The inputs, and the types of x and scale: of an attribute `precision` of half precision they are cast to it before one is
+    /// divided by the other, as onnx's evaluator has it.
+    fn in_precision(
+        &self,
+        prefix: &str,
+        model: &mut TypedModel,
+        inputs: &[OutletId],
+        [x, scale]: [ElementType; 2],
+    ) -> TractResult<(TVec<OutletId>, ElementType, ElementType)> {
+        let (mut inputs, mut types) = (TVec::from_slice(inputs), [x, scale]);
+        let precision = self.spec.precision.filter(|ty| *ty != ElementType::Float);
+        let places = inputs.iter_mut().zip(&mut types).zip(["x", "scale"]);
+        for ((input, ty), name) in places {
+            if let Some(to) = precision.filter(|to| to != ty) {
+                let cast = OnnxCast::new(prefix, *ty, to, Rules::default()).beside_casts_of(model);
+                let made = model.wire_node(format!("{prefix}.{name}"), cast, &[*input])?;
+                (*input, *ty) = (*made.first().context("a cast has an output")?, to);
+            }
+        }
+        let [x, scale] = types;
+        Ok((inputs, x, scale))
     }
 }

@@ -217,6 +217,10 @@ fn pads_to_inputs(graph: &mut Graph, context: &PassContext, id: NodeId) {
         Some(ElementType::Double) => {
             TensorProto { double_data: vec![value.into()], ..Default::default() }
         }
+        Some(ElementType::Float16) => {
+            let bits = i32::from(half::f16::from_f32(value).to_bits());
+            TensorProto { int32_data: vec![bits], ..Default::default() }
+        }
         _ => return,
     };
     let name = |part: &str| format!("{DOMAIN}:{part}:{}", node.label());

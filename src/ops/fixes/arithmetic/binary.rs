@@ -5,7 +5,7 @@
 //! - `Mod`: tract takes it for commutative, and so for the remainder of the other division where the left operand is the one
 //!   that is broadcast; of dimensions it is the remainder of truncation, and the divisor one of 32 bits.
 //! - `Pow` of integers: tract cuts the exponent to 32 bits, takes a negative one for a large one, and types the result by
-//!   both operands.
+//!   both operands. Of an integer by a float it cuts off what the integer's type does not hold, where a Cast does not.
 //! - `Mul`, `Add`, `Sub` and `Pow` with a constant: tract removes what changes nothing, and looks for
 //!   it in FLOAT. A DOUBLE of 1e-60 is a zero there, and 1 + 1e-10 a one; −0 + 0 is −0. Of other
 //!   factors it makes others too (`factors`).
@@ -23,7 +23,10 @@ use tract_onnx::tract_core::ops::logic::{And, Iff, Or, Xor, comp_gt, not};
 use tract_onnx::tract_core::ops::math::{Add, Div, Mul, Pow, Sub};
 use tract_onnx::tract_core::tract_linalg::BinOp;
 
+use crate::cast::element_type::ElementType;
+use crate::cast::rules::Rules;
 use crate::onnx::lowered::divides_exactly;
+use crate::ops::cast::op::OnnxCast;
 use crate::ops::fixes::arithmetic::factors;
 use crate::ops::fixes::arithmetic::power::Power;
 use crate::ops::fixes::arithmetic::quotient::Quotient;
@@ -232,6 +235,17 @@ pub(crate) fn pow(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) 
         let inputs = wire_rank_broadcast(&site.name, model, inputs)?;
         let power = TypedBinOp(Box::new(Power { node: site.node() }), None);
         return model.wire_node(&site.name, power, &inputs).map(Some);
+    }
+    if is_integer(a) && b.is_float() {
+        // tract cuts a result that the base's type does not hold off where a Cast does not.
+        let both = wire_rank_broadcast(&site.name, model, inputs)?;
+        let both = wire_cast(&site.name, model, &both, DatumType::F64)?;
+        let power = TypedBinOp(Box::new(Unsimplified(Pow)), None);
+        let power = model.wire_node(site.part("power"), power, &both)?;
+        let to = ElementType::native(a).context("an integer")?;
+        let cut = OnnxCast::new(&site.name, ElementType::Double, to, Rules::default());
+        let cut = cut.beside_casts_of(model);
+        return model.wire_node(&site.name, cut, &power).map(Some);
     }
     if a.is_float() && a != b && b == DatumType::F64 {
         // tract gives the result the type of both.

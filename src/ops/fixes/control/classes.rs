@@ -7,7 +7,10 @@
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::element_wise::ElementWiseOp;
+use tract_onnx::tract_core::ops::nn::Sigmoid;
 
+use crate::ops::fixes::functions::{ElementFunction, Kind};
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Hook, HookSite, Instead};
 use crate::ops::host::hooked::build_hooked;
@@ -39,13 +42,37 @@ fn classifier(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> I
         rows => rows,
     };
     check(site, model, inputs, rows)?;
-    with_texts(site, model, inputs)
+    with_logistic(site, model, inputs, with_texts)
 }
 
 /// Leaves a `LinearRegressor` to tract if its coefficients are as many as it takes.
 pub(crate) fn regressor(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     check(site, model, inputs, usize::try_from(site.int("targets", 1)?).unwrap_or(0))?;
-    Ok(None)
+    with_logistic(site, model, inputs, |_, _, _| Ok(None))
+}
+
+/// What is wired of a node, by tract where that is nothing, with a sigmoid that tells what is far from 0 apart; tract's ends at
+/// 4.5e-7 (tract-linalg, `generic/sigmoid.rs`).
+pub(crate) fn with_logistic(
+    site: &HookSite,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+    wire: impl FnOnce(&HookSite, &mut TypedModel, &[OutletId]) -> Instead,
+) -> Instead {
+    if site.proto.get_attr_opt::<&str>("post_transform")? != Some("LOGISTIC") {
+        return wire(site, model, inputs);
+    }
+    let first = model.nodes.len();
+    let wires = match wire(site, model, inputs)? {
+        Some(wires) => wires,
+        None => site.wire_stock(model, inputs)?,
+    };
+    for node in model.nodes.iter_mut().skip(first) {
+        if node.op_as::<ElementWiseOp>().is_some_and(|op| op.0.is::<Sigmoid>()) {
+            node.op = Box::new(ElementFunction { kind: Kind::Sigmoid, alpha: 1.0, beta: 1.0 });
+        }
+    }
+    Ok(Some(wires))
 }
 
 /// Fails where rows of coefficients are not as long as those of the input.

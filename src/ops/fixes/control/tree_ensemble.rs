@@ -180,7 +180,7 @@ fn labels(node: &NodeProto) -> TractResult<Tensor> {
 fn wire(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     match wire_two(site, model, inputs)? {
         Some(wires) => Ok(Some(wires)),
-        None => classes::with_texts(site, model, inputs),
+        None => classes::with_logistic(site, model, inputs, classes::with_texts),
     }
 }
 
