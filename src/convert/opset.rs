@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use onnx_cast_graph::{Graph, NewNode, Node, NodeId, NodeView, Place, value_attribute};
+use onnx_cast_graph::{Graph, NewNode, Node, NodeId, NodeView, Place, ValueId, value_attribute};
 use tract_onnx::pb::{AttributeProto, ModelProto, OperatorSetIdProto, TensorProto};
 
 use super::context::Context;
@@ -80,7 +80,7 @@ pub(super) fn raise(graph: &mut Graph, context: &Context, to: i64) -> Result<()>
         if !node.is_onnx() || is_call || node.opset >= to {
             continue;
         }
-        if let Some(problem) = change(graph, node, to) {
+        if let Some(problem) = change(graph, context, node, to) {
             return Err(refusal(node, to, &problem));
         }
         move_attributes(graph, context, id, to)?;
@@ -123,7 +123,7 @@ fn refusal(node: &Node, to: i64, problem: &str) -> Error {
 }
 
 /// Why a node means something else at an opset; `None` where it means the same.
-fn change(graph: &Graph, node: &Node, to: i64) -> Option<String> {
+fn change(graph: &Graph, context: &Context, node: &Node, to: i64) -> Option<String> {
     let op = node.op_type();
     let versions = schema::versions(op);
     let old = schema::schema(op, node.opset)?;
@@ -143,7 +143,7 @@ fn change(graph: &Graph, node: &Node, to: i64) -> Option<String> {
         // `move_attributes` says how many parts.
         return None;
     }
-    parameters_change(node, old, new).or_else(|| attributes_change(node, old, new))
+    parameters_change(context, node, old, new).or_else(|| attributes_change(node, old, new))
 }
 
 /// A softmax was over all axes from one on, and is over that axis since opset 13.
@@ -156,24 +156,26 @@ fn axis_change(graph: &Graph, node: &Node) -> Option<String> {
         .then(|| "it is over one axis alone since 13, and which is its last is not told".into())
 }
 
-/// What a node gives and wants, of the old version's types, that the new one does not have.
-fn parameters_change(node: &Node, old: &Schema, new: &Schema) -> Option<String> {
-    let is_lost = |old_ty, new_ty| {
-        let mut types = ElementType::ALL.iter();
+/// What a node gives and wants, of its type or, where that is not known, of one of the old version's types, that the new one
+/// does not have.
+fn parameters_change(context: &Context, node: &Node, old: &Schema, new: &Schema) -> Option<String> {
+    let is_lost = |value: Option<ValueId>, old_ty, new_ty| {
+        let known = value.and_then(|value| context.types.get(value));
+        let mut types = ElementType::ALL.iter().filter(|ty| known.is_none_or(|known| known == *ty));
         types.any(|ty| old.allows(old_ty, *ty) && !new.allows(new_ty, *ty))
     };
     for place in (0..node.input_places()).filter(|place| node.gives(*place)) {
         let lost = match (old.input(place), new.input(place)) {
-            (Some(old), Some(new)) => is_lost(old.ty, new.ty),
+            (Some(old), Some(new)) => is_lost(node.input(place), old.ty, new.ty),
             _ => true,
         };
         if lost {
             return Some(format!("input {place} is another since {}", new.since));
         }
     }
-    for (place, _) in node.outputs().iter().enumerate().filter(|(_, output)| output.is_some()) {
+    for (place, made) in node.outputs().iter().enumerate().filter(|(_, output)| output.is_some()) {
         let lost = match (old.output(place), new.output(place)) {
-            (Some(old), Some(new)) => is_lost(old.ty, new.ty),
+            (Some(old), Some(new)) => is_lost(*made, old.ty, new.ty),
             _ => true,
         };
         if lost {

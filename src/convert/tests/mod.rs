@@ -397,6 +397,20 @@ fn functions_are_converted_where_they_are() {
     assert_eq!((converted.counts.casts, converted.kept.len()), (2, 0));
 }
 
+/// `Erf` has no integers since opset 13.
+#[test]
+fn an_opset_is_raised_where_an_operator_keeps_the_type_that_it_has() {
+    let raised = Options { opset: Some(13), ..to(Float16) };
+    let of = |ty: &str| {
+        let mut model = read(&format!("in x {ty}\nb = Erf(x)\nout b {ty}"));
+        model.opset_import[0].version = 12;
+        model.encode_to_vec()
+    };
+    assert_eq!(written(&of("FLOAT"), &raised).0.opset_import[0].version, 13);
+    let refused = convert(&of("INT32"), None, &raised).unwrap_err().to_string();
+    assert!(refused.ends_with("from opset 12 to 13: input 0 is another since 13"), "{refused}");
+}
+
 #[test]
 fn an_opset_without_the_type_is_refused() {
     let mut model = read("in x FLOAT\nb = Neg(x)\nout b FLOAT");
