@@ -43,7 +43,7 @@ use write::{MessageKind, Unknown};
 
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error, Result};
-use crate::mend::{Change, mend_graph};
+use crate::mend::{Change, MendedGraph, mend_graph};
 use crate::onnx::limits::Limits;
 use crate::onnx::operators::schema;
 use crate::onnx::{function_fields, light, sparse, wire};
@@ -285,7 +285,7 @@ fn converted(
     let (mut graph, mut context) = read(file, folder, options)?;
     let mut mended = vec![];
     if !context.contradictions.is_empty() {
-        let (changes, left) = mend_graph(&mut graph, &context.functions);
+        let MendedGraph { changes, left, .. } = mend_graph(&mut graph, &context.functions);
         if let Some(left) = left.first() {
             let problem = format!("contradicts itself, and cannot be mended: {left}");
             return Err(Cause::Model { problem }.into());

@@ -80,7 +80,7 @@ fn mended(file: &[u8]) -> TractResult<Mended> {
     let (mut graph, mut misnamed) = import(proto.clone())?;
     let (functions, of_functions) = Functions::import(&mut graph);
     misnamed.extend(of_functions);
-    let (changes, left) = mend_graph(&mut graph, &functions);
+    let MendedGraph { changes, left, early } = mend_graph(&mut graph, &functions);
     let bytes = if changes.is_empty() {
         file.into()
     } else {
@@ -90,25 +90,35 @@ fn mended(file: &[u8]) -> TractResult<Mended> {
     let all = functions.roots(&graph).into_iter().flat_map(|root| graph.all_bodies(root));
     let is_sparse = all.into_iter().any(|body| graph.body(body).sparse_initializers() > 0);
     let misnamed = misnamed.into_iter().filter(|_| !is_sparse);
-    let left = misnamed.map(|problem| error_of(problem).to_string()).chain(left).collect();
+    let misnamed = misnamed.map(|problem| error_of(problem).to_string());
+    let left = misnamed.chain(left).chain(early).collect();
     Ok(Mended { bytes, changes, left })
 }
 
-/// Mends a graph with its functions. Returns what was changed, in the order of computation, and what is wrong and cannot be
-/// mended.
-pub(crate) fn mend_graph(graph: &mut Graph, functions: &Functions) -> (Vec<Change>, Vec<String>) {
-    let (mut changes, mut left) = (vec![], vec![]);
+/// A graph after [`mend_graph`].
+pub(crate) struct MendedGraph {
+    /// What was changed, in the order of computation.
+    pub(crate) changes: Vec<Change>,
+    /// What contradicts itself and cannot be mended.
+    pub(crate) left: Vec<String>,
+    /// Nodes that take what a later version of their operator takes.
+    early: Vec<String>,
+}
+
+/// Mends a graph with its functions.
+pub(crate) fn mend_graph(graph: &mut Graph, functions: &Functions) -> MendedGraph {
+    let (mut changes, mut left, mut early) = (vec![], vec![], vec![]);
     // Only of types that fit can be told which casts change nothing.
     for removes in [false, true] {
         for _ in 0..WALKS {
             let mut walk = MendingWalk::new(graph, functions, removes);
             infer(graph, functions, &mut walk);
-            left = walk.left;
+            (left, early) = (walk.left, walk.early);
             if walk.changes.is_empty() {
                 break;
             }
             changes.extend(walk.changes);
         }
     }
-    (changes, left)
+    MendedGraph { changes, left, early }
 }

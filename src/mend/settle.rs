@@ -5,7 +5,7 @@ use onnx_cast_graph::{
 };
 
 use super::change::ChangeKind;
-use super::walk::{MendingWalk, place_of};
+use super::walk::{MendingWalk, about, place_of};
 use super::wants::{given_type, outputs_of, schema_of};
 use crate::cast::element_type::ElementType;
 use crate::onnx::cast_spec::{CastSpec, Operator};
@@ -92,7 +92,12 @@ impl MendingWalk {
                 schema.input(place).is_some_and(|input| schema.allows(input.ty, ty))
             };
             let node = known.graph.node(id);
-            if schema::versions(&node.op_type).iter().any(allows) {
+            if allows(schema) {
+                continue;
+            }
+            if let Some(later) = schema::versions(&node.op_type).iter().find(|held| allows(held)) {
+                let problem = format!("takes {ty} from opset {} on", later.since);
+                self.early.push(about(known.graph, id, problem));
                 continue;
             }
             let parameter = schema.input(place).map(|input| input.ty);

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use onnx_cast_graph::{BodyId, Graph, NodeId, Origin, Use, ValueId, tensor_type_mut};
+use onnx_cast_graph::{BodyId, Graph, NodeId, NodeView, Origin, Use, ValueId, tensor_type_mut};
 use tract_onnx::pb::TypeProto;
 
 use super::change::{Change, ChangeKind};
@@ -18,8 +18,10 @@ pub(super) struct MendingWalk {
     /// Whether casts that change nothing are removed, beside types that contradict each other being mended.
     removes: bool,
     pub(super) changes: Vec<Change>,
-    /// What is wrong and cannot be mended.
+    /// What contradicts itself and cannot be mended.
     pub(super) left: Vec<String>,
+    /// Nodes that take what a later version of their operator takes.
+    pub(super) early: Vec<String>,
     /// The names of values that annotations are about.
     annotated: HashSet<String>,
     /// What the users of the values of each body want.
@@ -48,6 +50,7 @@ impl Visitor for MendingWalk {
         value: ValueId,
         made: Option<ElementType>,
     ) -> Option<ElementType> {
+        self.check_bodies(known, value);
         let graph = &mut *known.graph;
         let held = graph.value(value);
         let of_input = element_type(held.declared.as_ref());
@@ -89,10 +92,38 @@ impl MendingWalk {
             removes,
             changes: vec![],
             left: vec![],
+            early: vec![],
             annotated,
             wants: HashMap::new(),
             same: HashMap::new(),
             added: HashMap::new(),
+        }
+    }
+
+    /// Whether the branches of an `If` make a value of one type, and the body of a `Loop` what it is given.
+    fn check_bodies(&mut self, known: &KnownTypes, value: ValueId) {
+        let graph = &*known.graph;
+        let Some(id) = graph.maker(value) else { return };
+        let node = graph.node(id);
+        let mut outputs = node.outputs().iter();
+        let Some(place) = outputs.position(|output| *output == Some(value)) else { return };
+        let bodies: Vec<BodyId> = node.bodies().iter().map(|held| held.body).collect();
+        let made =
+            |body: BodyId, place: usize| known.ty(graph.body(body).outputs().get(place)?.value);
+        let given = |body: BodyId, place: usize| known.ty(*graph.body(body).inputs().get(place)?);
+        let both = match bodies[..] {
+            [first, second] if node.is("If") => made(first, place).zip(made(second, place)),
+            [body] if node.is("Loop") => given(body, place + 2).zip(made(body, place + 1)),
+            _ => None,
+        };
+        if let Some((first, second)) = both.filter(|(first, second)| first != second) {
+            let name = &graph.value(value).name;
+            let problem = if node.is("If") {
+                format!("its branches make `{name}` {first} and {second}")
+            } else {
+                format!("its body is given `{name}` as {first} and makes it {second}")
+            };
+            self.leave(graph, id, problem);
         }
     }
 
@@ -166,10 +197,14 @@ impl MendingWalk {
 
     /// Remembers what is wrong with a node.
     pub(super) fn leave(&mut self, graph: &Graph, id: NodeId, problem: String) {
-        let (name, node) = (place_of(graph, id), graph.node(id));
-        let (op, opset) = (&node.op_type, node.opset);
-        self.left.push(format!("node `{name}` ({op}): {problem} (opset {opset})"));
+        self.left.push(about(graph, id, problem));
     }
+}
+
+/// A sentence about a node.
+pub(super) fn about(graph: &Graph, id: NodeId, problem: String) -> String {
+    let (name, node) = (place_of(graph, id), graph.node(id));
+    format!("node `{name}` ({}): {problem} (opset {})", node.op_type, node.opset)
 }
 
 /// Has a declaration of another type say this one. Returns what it said.

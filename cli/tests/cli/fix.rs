@@ -405,3 +405,60 @@ fn ten_thousand_casts_take_no_longer_than_they_should() {
     assert_eq!(changes.len(), 15_000);
     assert_eq!(operators(&fixed).len(), 5001);
 }
+
+/// What `fix` leaves of a model that it cannot mend altogether.
+fn left(sketch: Sketch) -> Vec<String> {
+    let (report, _) = fix(1, &bytes(&sketch.model()));
+    let left = report["left"].as_array().expect("what is left");
+    left.iter().map(|line| line.as_str().expect("a line").to_owned()).collect()
+}
+
+#[test]
+fn bodies_that_disagree_and_types_that_a_version_lacks_are_told() {
+    let branch = |ty, made: &str| {
+        let made_here = cast("x", ty, made);
+        graph_attribute("", graph(&[], &[made_here], &[value(made, ty, &[4])]))
+    };
+    let named = |name: &str, ty, made: &str| {
+        let mut branch = branch(ty, made);
+        branch.name = name.into();
+        branch
+    };
+    let branches =
+        |other| vec![named("then_branch", Float16, "t"), named("else_branch", other, "e")];
+    let either = |other| {
+        Sketch::new()
+            .input("x", Float, &[4])
+            .input("c", Bool, &[])
+            .node("If", &["c"], &["y"], branches(other))
+            .output("y", Float16, &[4])
+    };
+    mended(&either(Float16).model());
+    let problem = "node `If_y` (If): its branches make `y` FLOAT16 and FLOAT (opset 24)";
+    assert_eq!(left(either(Float)), [problem]);
+    let body = graph(
+        &[value("i", Int64, &[]), value("go", Bool, &[]), value("state", Float, &[4])],
+        &[node("Identity", &["go"], &["on"], vec![]), cast("state", Float16, "next")],
+        &[value("on", Bool, &[]), value("next", Float16, &[4])],
+    );
+    let sketch = Sketch::new()
+        .input("x", Float, &[4])
+        .input("n", Int64, &[])
+        .node("Loop", &["n", "", "x"], &["y"], vec![graph_attribute("body", body)])
+        .output("y", Float16, &[4]);
+    let problem =
+        "node `Loop_y` (Loop): its body is given `y` as FLOAT and makes it FLOAT16 (opset 24)";
+    assert_eq!(left(sketch), [problem]);
+    let celu = Sketch::new().input("x", Float16, &[4]).node("Celu", &["x"], &["y"], vec![]).output(
+        "y",
+        Float16,
+        &[4],
+    );
+    let mut model = celu.model();
+    model.opset_import[0].version = 13;
+    let (report, _) = fix(1, &bytes(&model));
+    assert!(
+        report["left"][0].as_str().expect("a line").contains("(Celu): takes FLOAT16"),
+        "{report}"
+    );
+}
