@@ -5,6 +5,7 @@ use std::fs;
 use prost::Message;
 use serde_json::{Value, json};
 use tract_onnx::pb::{ModelProto, TensorProto};
+use tract_onnx::prelude::tensor1;
 use tract_onnx_cast::ElementType::{self, Float, Float16};
 
 use crate::common::cases::root;
@@ -12,6 +13,7 @@ use crate::common::proto::{
     Change, Sketch, bytes, graph, graph_attribute, int, model, node, tensor, value,
 };
 use crate::program::*;
+use crate::verdict::{held, one, values};
 
 /// `y = (x · w)²` with weights of this size.
 fn squares(size: f32) -> Vec<u8> {
@@ -67,6 +69,44 @@ fn what_holds_holds_for_those_who_look_after_it() {
     assert!(text.contains("stays: Mul"), "{text}");
     said(0, &["compare", &model, &out, "--search", "0"]);
     said(0, &["audit", &out]);
+}
+
+/// `y = x + tanh(10⁴ x) · (v − w)`, where v and w are nearly the same: beside large values the difference is nothing, and of
+/// small ones all that there is.
+#[test]
+fn what_holds_holds_for_each_set_of_inputs() {
+    let folder = Folder::new();
+    let near = values(256, 3).into_iter().zip(values(256, 4));
+    let near: Vec<f32> = near.map(|(x, y)| x + y / 512.0).collect();
+    let sketch = Sketch::new()
+        .input("x", Float, &[2, 16])
+        .initializer(held("v", Float, &[16, 16], &values(256, 3)))
+        .initializer(held("w", Float, &[16, 16], &near))
+        .initializer(one("steep", Float, 1e4))
+        .node("Mul", &["x", "steep"], &["s"], vec![])
+        .node("Tanh", &["s"], &["t"], vec![])
+        .node("MatMul", &["t", "v"], &["p"], vec![])
+        .node("MatMul", &["t", "w"], &["q"], vec![])
+        .node("Sub", &["p", "q"], &["d"], vec![])
+        .node("Add", &["d", "x"], &["y"], vec![])
+        .output("y", Float, &[2, 16]);
+    let model = folder.write("m.onnx", bytes(&sketch.model()));
+    let convert = |status, sizes: &[f32]| {
+        let sets = folder.path("sets");
+        let _ = fs::remove_dir_all(&sets);
+        for (place, size) in sizes.iter().enumerate() {
+            let x: Vec<f32> = values(32, 5).iter().map(|x| x * size).collect();
+            let x = tensor1(&x).into_shape(&[2, 16]).expect("as many values");
+            folder.tensor(&format!("sets/test_data_set_{place}/input_0.pb"), Float, x);
+        }
+        let (sets, out) = (folder.text("sets"), folder.text("out.onnx"));
+        let _ = fs::remove_file(&out);
+        said(status, &["convert", &model, "--weights", "INT8", "-o", &out, "-i", &sets])
+    };
+    convert(0, &[1e3]);
+    convert(1, &[1e-3]);
+    let text = convert(1, &[1e3, 1e-3]);
+    assert!(text.contains("1 of 2 fail; the worst"), "{text}");
 }
 
 /// As `compare` judges: the outputs alone would hold.

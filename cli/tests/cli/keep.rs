@@ -42,6 +42,22 @@ fn the_nodes_around_an_overflow_are_kept() {
     assert!(text.lines().any(|line| line == format!("onnxconverter-common: {list}")), "{text}");
 }
 
+/// IR version 3 has every initializer among the inputs.
+#[test]
+fn a_weight_may_be_an_input_as_well() {
+    let folder = Folder::new();
+    let sketch = Sketch::new()
+        .input("x", Float, &[4])
+        .input("w", Float, &[4])
+        .initializer(tensor("w", Float, &[0.5, 1.0, 2.0, 3.0]))
+        .node("Mul", &["x", "w"], &["y"], vec![])
+        .output("y", Float, &[4]);
+    let model = folder.message("m.onnx", &sketch.model());
+    for ty in ["FLOAT16", "BFLOAT16"] {
+        assert_eq!(kept(0, &[&model, "--to", ty]).1, [""; 0], "{ty}");
+    }
+}
+
 #[test]
 fn bfloat16_needs_other_nodes() {
     let path = in_repository(RMS_NORM);

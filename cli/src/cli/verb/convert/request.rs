@@ -326,11 +326,15 @@ impl ConvertRequest {
         CompareRequest { input, limits, samples: None, ..pair }.answer(loader)
     }
 
-    /// Why what was written does not hold: outputs beyond the tolerance, or, where none was given,
-    /// what the verdict says.
+    /// Why what was written does not hold: outputs beyond the tolerance, of all sets or of one, or,
+    /// where none was given, what the verdict says.
     fn fault(&self, found: &Compared) -> Option<String> {
         if found.head.status != Status::Passed {
             return Some(found.head.sentences(Severity::Error).join("; "));
+        }
+        // What is loud in one set drowns what is wrong in another, as `keep` has it.
+        if found.head.samples.iter().any(|sample| !sample.passed) {
+            return Some(found.head.told(Code::BySample).join("; "));
         }
         let judgement = &found.judgement;
         let verdict = judgement.verdict.filter(|verdict| !self.has_tolerance && !verdict.passes());

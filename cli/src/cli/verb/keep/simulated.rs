@@ -158,10 +158,12 @@ impl Original {
         let is_kept = |index: usize| is_kept.get(index).copied().unwrap_or(false);
         self.convert_weights(graph, &is_kept);
         let mut added = vec![];
+        // An initializer that is an input as well is a weight, unless somebody gives another.
+        let held: HashSet<String> =
+            graph.initializer.iter().map(|held| held.name.clone()).collect();
         for place in 0..graph.input.len() {
-            let Some(value) = graph.input.get(place).map(|input| input.name.clone()) else {
-                continue;
-            };
+            let input = graph.input.get(place).map(|input| input.name.clone());
+            let Some(value) = input.filter(|name| !held.contains(name)) else { continue };
             let in_float = self.in_float(&value, self.keeps_ends, &is_kept);
             let given = format!("{value}:given");
             if self.needs_rounding(&value, &in_float) {
