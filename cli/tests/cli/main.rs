@@ -42,6 +42,7 @@ mod reading;
 #[cfg(unix)]
 mod reduce;
 mod reexports;
+mod refactored;
 mod references;
 mod refusals;
 mod reports;

@@ -14,7 +14,7 @@ use crate::cli::measure::elements::{Elements, blocks};
 use crate::cli::measure::exact::ExactValues;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::peak;
-use crate::cli::measure::reach::STANDS_FOR_INFINITY;
+use crate::cli::measure::reach::{STANDS_FOR_INFINITY, is_cut_mask};
 use crate::cli::measure::value::{coordinates, shown};
 use crate::cli::measure::weight::grid::{Grid, ROW, Rounded};
 
@@ -178,7 +178,9 @@ impl WeightChange {
             let (outcome, error) = (grid.outcome(a, b, *peak, *end), a.distance(b));
             self.max_abs = self.max_abs.max(if error.is_finite() { error } else { 0.0 });
             let place = places.start + index;
-            if found.is_odd(place, outcome, error, a.rounded().abs()) {
+            let (want, got) = (a.rounded(), b.rounded());
+            let magnitude = if is_cut_mask(got, want) { f64::INFINITY } else { want.abs() };
+            if found.is_odd(place, outcome, error, magnitude) {
                 self.add_place(place);
             }
         }

@@ -47,7 +47,7 @@ impl Writer<'_> {
         let (depth, rows, size) = (int("K")?, int("N")?, int("block_size")?);
         let has_bits = node.attribute.iter().any(|held| held.name == "bits");
         let bits = if has_bits { int("bits")? } else { 4 };
-        if !matches!(bits, 2 | 4 | 8) || !self.has_axes || input(4).is_some() {
+        if !matches!(bits, 2 | 4 | 8) || input(4).is_some() {
             return None;
         }
         let blocks = depth.div_ceil(size);
@@ -98,7 +98,7 @@ impl Writer<'_> {
         Some(parts.add("DequantizeLinear", vec![codes, scales, zeros], blocks, name))
     }
 
-    /// Dequantises each block as a row, and puts these together.
+    /// Dequantises each block as a row, and puts these together. Before opset 13 `DequantizeLinear` has one scale.
     fn in_rows(
         &mut self,
         packed: Packed,
@@ -110,12 +110,24 @@ impl Writer<'_> {
         let ty = ElementType::Uint8;
         let codes = unpacked(codes.as_bytes(), bits, count, size)?;
         let codes = self.hold(value, &format!("codes{bits}"), ty, &[count, size], codes)?;
-        let zeros = self.hold(value, "zeros", ty, &[count], zeros)?;
         let held = format!("{value}:scales");
-        let dims = vec![i64::try_from(count).ok()?];
+        let mut dims = vec![i64::try_from(count).ok()?];
+        if !self.has_axes {
+            dims.push(1);
+        }
         self.constants.push(TensorProto { name: held.clone(), dims, ..scales });
-        let axis = vec![int_attribute("axis", 0)];
-        let mut weight = parts.add("DequantizeLinear", vec![codes, held, zeros], axis, None);
+        let mut weight = if self.has_axes {
+            let zeros = self.hold(value, "zeros", ty, &[count], zeros)?;
+            let axis = vec![int_attribute("axis", 0)];
+            parts.add("DequantizeLinear", vec![codes, held, zeros], axis, None)
+        } else {
+            let zeros = zeros.iter().flat_map(|zero| f32::from(*zero).to_le_bytes()).collect();
+            let zeros = self.hold(value, "zeros", ElementType::Float, &[count, 1], zeros)?;
+            let to = vec![int_attribute("to", ElementType::Float as i64)];
+            let codes = parts.add("Cast", vec![codes], to, None);
+            let codes = parts.add("Sub", vec![codes, zeros], vec![], None);
+            parts.add("Mul", vec![codes, held], vec![], None)
+        };
         let shape = self.numbers(value, "shape", &[rows, blocks.checked_mul(size)?])?;
         weight = parts.add("Reshape", vec![weight, shape], vec![], None);
         if blocks * size != depth {

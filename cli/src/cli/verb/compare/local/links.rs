@@ -1,6 +1,6 @@
 //! Which values of a conversion are to be which values of its reference.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::Family;
@@ -42,11 +42,21 @@ pub(super) fn links(
         let link = Link { reference: reference.clone(), is_sure: false };
         links.entry(converted.clone()).or_insert(link);
     }
-    let sure: Vec<String> = found
-        .iter()
-        .filter(|pair| is_same_place(a, b, pair, &links, weights))
-        .map(|pair| pair.converted.clone())
-        .collect();
+    let is_renumbered = is_renumbered(a, b, weights);
+    let is_sure = |pair: &&Pair| {
+        let held = |name: &str| a.maker(name).is_none();
+        if is_renumbered {
+            let both = a.maker(&pair.reference).zip(b.maker(&pair.converted));
+            both.is_some_and(|(x, y)| {
+                let is_same = x.op == y.op && x.domain == y.domain;
+                is_same && same_operands((x, y), &links, weights, held)
+            })
+        } else {
+            is_same_place(a, b, pair, &links, weights)
+        }
+    };
+    let sure: Vec<String> =
+        found.iter().filter(is_sure).map(|pair| pair.converted.clone()).collect();
     for name in sure {
         if let Some(link) = links.get_mut(&name) {
             link.is_sure = true;
@@ -187,26 +197,84 @@ fn is_same_place(
     let (Some(x), Some(y)) = (a.maker(&pair.reference), b.maker(&pair.converted)) else {
         return false;
     };
-    let is_named = !x.name.is_empty() && x.name == y.name && !x.outputs.contains(&x.name);
+    // What has the name by chance has another shape, and takes nothing that the other one takes.
+    let is_likely = || {
+        let shapes = a.form(&pair.reference).zip(b.form(&pair.converted));
+        let is_held = |name: &str| a.maker(name).is_none();
+        shapes.is_none_or(|(x, y)| x.1 == y.1)
+            || x.inputs.iter().zip(&y.inputs).any(|both| is_pair(both, links, weights, is_held))
+    };
+    let has_name = !x.name.is_empty() && x.name == y.name && !x.outputs.contains(&x.name);
+    let is_named = has_name && is_likely();
     // Another operator under the same names is a fault; one of another name may be fused.
     let is_one = is_named && pair.reference == pair.converted && !y.op.contains("Quantize");
     let is_same = x.op == y.op && x.domain == y.domain;
-    // What a converter fuses several nodes into makes the value of the last.
-    let is_fused = pair.reference == pair.converted
-        && FUSED.contains(&y.op.as_str())
-        && a.nodes.iter().all(|ran| ran.op != y.op);
-    is_one || is_fused || is_same && (is_named || same_operands(x, y, links, weights))
+    let is_fused = || pair.reference == pair.converted && is_fused_of((a, x), y, weights);
+    let is_in_place = || same_operands((x, y), links, weights, |_| true);
+    is_one || is_same && (is_named || is_in_place()) || is_fused()
 }
 
-/// Whether two nodes take what belongs together, place by place.
-pub(super) fn same_operands(
-    x: &Ran,
-    y: &Ran,
+/// Whether a node may be several of the reference, fused, which make the value of the last of these and take its weights.
+fn is_fused_of((a, last): (&Trace, &Ran), fused: &Ran, weights: &HashMap<String, String>) -> bool {
+    let is_taken = |name: &String| {
+        let own = weights.get(name).unwrap_or(name);
+        fused.inputs.contains(name) || fused.inputs.contains(own)
+    };
+    let is_weight = |name: &&String| {
+        let elements = a.form(name).map(|(_, shape)| shape.iter().product::<usize>());
+        a.is_constant(name) && elements.is_some_and(|elements| elements > 1)
+    };
+    FUSED.contains(&fused.op.as_str())
+        && a.nodes.iter().all(|ran| ran.op != fused.op)
+        && matches!(last.op.as_str(), "Add" | "Div" | "Mul")
+        && last.inputs.iter().filter(is_weight).all(is_taken)
+}
+
+/// Whether the nodes of one name that make a value of one name are often others: exporters number nodes and values, and another
+/// export of a model has other numbers. Names then tell nothing of what a node is.
+fn is_renumbered(a: &Trace, b: &Trace, weights: &HashMap<String, String>) -> bool {
+    /// So many are others at least, and one of so many.
+    const OTHERS: usize = 3;
+    const SHARE: usize = 5;
+    let of_reference: HashSet<&String> = weights.values().collect();
+    let (mut all, mut others) = (0, 0);
+    for y in b.nodes.iter().filter(|ran| !ran.name.is_empty() && !ran.outputs.contains(&ran.name)) {
+        let Some(value) = y.outputs.first() else { continue };
+        let Some(x) = a.maker(value).filter(|x| x.name == y.name) else { continue };
+        let shapes = a.form(value).zip(b.form(value)).map(|(x, y)| (x.1, y.1));
+        // What the conversion has of a node's weights another node takes, and this one another's.
+        let wanted = x.inputs.iter().filter_map(|name| weights.get(name));
+        let wanted: Vec<&String> = wanted.collect();
+        let taken: Vec<&String> =
+            y.inputs.iter().filter(|name| of_reference.contains(name)).collect();
+        let has_others = !wanted.is_empty()
+            && !taken.is_empty()
+            && wanted.iter().all(|name| !taken.contains(name));
+        all += 1;
+        let is_other = x.op != y.op || shapes.is_some_and(|(x, y)| x != y) || has_others;
+        others += usize::from(is_other);
+    }
+    others >= OTHERS && others * SHARE >= all
+}
+
+/// Whether two nodes take what belongs together, place by place; `is_named` says of which values the name tells that.
+fn same_operands(
+    (x, y): (&Ran, &Ran),
     links: &Links,
     weights: &HashMap<String, String>,
+    is_named: impl Fn(&str) -> bool,
 ) -> bool {
-    let is_pair = |(x, y): (&String, &String)| {
-        x == y || links.get(y).is_some_and(|link| link.reference == *x) || weights.get(x) == Some(y)
-    };
+    let is_pair = |both| is_pair(both, links, weights, &is_named);
     x.inputs.len() == y.inputs.len() && x.inputs.iter().zip(&y.inputs).all(is_pair)
+}
+
+/// Whether what two nodes take belongs together; `is_named` says of which values the name tells that.
+fn is_pair(
+    (x, y): (&String, &String),
+    links: &Links,
+    weights: &HashMap<String, String>,
+    is_named: impl Fn(&str) -> bool,
+) -> bool {
+    let is_one = x == y && is_named(x);
+    is_one || links.get(y).is_some_and(|link| link.reference == *x) || weights.get(x) == Some(y)
 }

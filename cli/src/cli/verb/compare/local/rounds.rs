@@ -12,12 +12,13 @@ use std::rc::Rc;
 use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::interpreter::SharedTensor;
 
+use super::doubt::MOVED;
 use super::links::{Link, Links};
 use super::nodes::region;
 use super::numbers::numbers;
 use super::quantizers::Wrong;
 use super::reference_weights::ReferenceWeights;
-use super::site::Sites;
+use super::site::{Site, Sites};
 use super::trace::Trace;
 use super::walk::Walk;
 use super::walk::own::{Own, OwnRounding};
@@ -27,6 +28,16 @@ const PASSED: f64 = 0.1;
 
 /// How many nodes behind a value may have been taken in.
 const TAKEN_IN: usize = 3;
+
+/// How many nodes one after the other may carry a factor that was folded in.
+const CARRIED: usize = 6;
+
+/// Whether a factor in what an operator takes is one in what it makes, so that it may be made up for behind it.
+fn carries_a_factor(op: &str) -> bool {
+    const CARRY: [&str; 8] =
+        ["Abs", "AveragePool", "Div", "GlobalAveragePool", "LeakyRelu", "MatMul", "Mul", "Relu"];
+    CARRY.contains(&op) || MOVED.iter().any(|(name, ..)| *name == op)
+}
 
 /// What is walked along.
 pub(super) struct Rounds<'a> {
@@ -128,10 +139,23 @@ impl<'a> Rounds<'a> {
         if suspects.is_empty() || self.reference.nodes.is_empty() {
             return Ok((again.sites, again.quantizers.wrong()));
         }
-        let mut left = self.walk(Some(again.all_values()), suspects.clone());
+        let mut loose = suspects;
+        let mut left = self.walk(Some(again.all_values()), loose.clone());
         run(&mut left)?;
+        for _ in 0..CARRIED {
+            let is_carried = |site: &&Site| site.is_sure && carries_a_factor(&site.op);
+            let carried = left.sites.deviating().filter(is_carried);
+            let carried: Vec<String> = carried.map(|site| site.converted.clone()).collect();
+            let before = loose.len();
+            loose.extend(carried);
+            if loose.len() == before {
+                break;
+            }
+            left = self.walk(Some(again.all_values()), loose.clone());
+            run(&mut left)?;
+        }
         let wrong: HashSet<String> =
-            suspects.into_iter().filter(|name| self.is_passed_by(name, &left)).collect();
+            loose.iter().filter(|name| self.is_passed_by(name, &left)).cloned().collect();
         if wrong.is_empty() {
             return Ok((again.sites, again.quantizers.wrong()));
         }
@@ -141,10 +165,20 @@ impl<'a> Rounds<'a> {
         Ok((last.sites, last.quantizers.wrong()))
     }
 
-    /// Whether all that is made of a value is the reference's, though the value is not, and the
-    /// reference has nodes in between that the conversion lacks.
+    /// Whether all that is made of a value is the reference's, though the value is not, nor others in between that are
+    /// suspected as it is, and one of the two has nodes in between that the other one lacks.
     fn is_passed_by(&self, name: &str, walk: &Walk) -> bool {
-        let behind: Vec<_> = walk.behind(name).collect();
+        let (behind, is_longer) = walk.behind(name);
+        let deviates = |name: &&str| {
+            let site = walk.sites.get(name).filter(|_| walk.loose.contains(*name));
+            site.is_some_and(Site::deviates)
+        };
+        let (suspected, behind): (Vec<&str>, Vec<&str>) = behind.into_iter().partition(deviates);
+        let reference = |name: &&str| self.links.get(*name).map(|link| &link.reference);
+        let is_made_later = suspected.iter().chain([&name]).any(|suspect| {
+            let of_suspect = reference(suspect);
+            behind.iter().any(|name| of_suspect.is_some() && reference(name) == of_suspect)
+        });
         let ends = |value: &str| {
             let mut replaced = walk.sites.all.iter().filter(|site| site.is_replaced);
             replaced.any(|site| site.reference == value)
@@ -164,6 +198,7 @@ impl<'a> Rounds<'a> {
             behind
                 .is_some_and(|x| !x.deviates() && x.relative() <= PASSED * site.relative().min(1.0))
         };
-        !behind.is_empty() && behind.iter().all(agrees) && is_short()
+        let has_others = is_longer || is_made_later || is_short();
+        !behind.is_empty() && behind.iter().all(agrees) && has_others
     }
 }

@@ -8,6 +8,7 @@
 
 mod bodies;
 mod common;
+mod layout;
 pub(super) mod own;
 mod pair;
 mod values;
@@ -23,9 +24,9 @@ use tract_onnx_cast::interpreter::{
 
 use tract_onnx_cast::{ElementType, Result};
 
-use super::doubt::{Carried, Doubt, Twin, doubts, is_told_at_once};
+use super::doubt::{Carried, Doubt, MOVED, Twin, doubts, is_told_at_once};
 use super::links::Links;
-use super::numbers::{cast, is_computed_in, shaped, wide};
+use super::numbers::{cast, is_computed_in, numbers, shaped, wide};
 use super::quantizers::Quantizers;
 use super::reference_weights::ReferenceWeights;
 use super::site::Sites;
@@ -60,6 +61,8 @@ pub(super) struct Walk<'a> {
     pub(super) loose: HashSet<String>,
     /// The nodes in their order: what they take, and what they make.
     order: Vec<(Vec<String>, Vec<String>)>,
+    /// Values that the reference lacks, of nodes that compute.
+    added: HashSet<String>,
     pub(super) quantizers: Quantizers,
     bodies: Bodies,
     /// What is known of the node that runs.
@@ -120,6 +123,7 @@ impl<'a> Walk<'a> {
             own: Rc::default(),
             loose,
             order,
+            added: HashSet::new(),
             quantizers,
             bodies: Bodies::default(),
             known: None,
@@ -146,8 +150,9 @@ impl<'a> Walk<'a> {
         self.order.iter().flat_map(|(_, made)| made).cloned().collect()
     }
 
-    /// The values with pairs that are made of one, with none in between that was replaced.
-    pub(super) fn behind(&self, value: &str) -> impl Iterator<Item = &str> {
+    /// The values with pairs that are made of one, with none in between that was replaced, and whether a node computes
+    /// something in between that the reference lacks.
+    pub(super) fn behind(&self, value: &str) -> (Vec<&str>, bool) {
         let (mut reached, mut behind) = (HashSet::from([value]), vec![]);
         for (taken, made) in &self.order {
             if !taken.iter().any(|name| reached.contains(name.as_str())) {
@@ -161,7 +166,7 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-        behind.into_iter()
+        (behind, reached.iter().any(|name| self.added.contains(*name)))
     }
 
     /// The reference's weight of which a constant is the rounding.
@@ -213,8 +218,9 @@ impl<'a> Walk<'a> {
     fn twins_of(&self, node: &NodeRun) -> Vec<Option<Twin>> {
         // A zero point is what it is: that of floats can be no other than 0.
         let is_zero = |place: usize| place == 2 && is_quantizer(node.op_type);
+        let is_exact = |place| is_zero(place) || is_code(node, place) && is_of_zeros(node);
         let twin = |(place, input): (usize, &Option<ObservedTensor>)| match input.as_ref()? {
-            input if input.is_constant && is_zero(place) => {
+            input if input.is_constant && is_exact(place) => {
                 Some(Twin::new(shared(input), Doubt::Relative(0.0)))
             }
             input => self.twin(input, is_code(node, place)),
@@ -310,9 +316,29 @@ fn is_given(input: &Option<ObservedTensor>, twin: &Option<Twin>) -> bool {
     }
 }
 
+/// Whether an operator computes, and neither moves elements nor makes codes or another type of them.
+fn is_computing(op: &str) -> bool {
+    let is_moving = MOVED.iter().any(|(name, ..)| *name == op);
+    !is_moving
+        && !is_quantizer(op)
+        && !matches!(op, "Cast" | "Constant" | "DynamicQuantizeLinear" | "Identity")
+}
+
 /// Whether a node takes codes at a place.
 fn is_code(node: &NodeRun, place: usize) -> bool {
     place == 0 && node.op_type == "DequantizeLinear"
+}
+
+/// Whether a node takes codes that are all 0 by the scale 1, which quantisers give to what is all 0: no value is rounded so.
+fn is_of_zeros(node: &NodeRun) -> bool {
+    let all = |place: usize, wanted: f64| {
+        let held = node.inputs.get(place).and_then(Option::as_ref);
+        held.is_none_or(|held| {
+            let is_all = |all: Vec<f64>| all.iter().all(|x| *x == wanted);
+            held.is_constant && numbers(&shared(held)).is_some_and(is_all)
+        })
+    };
+    all(1, 1.0) && all(2, 0.0) && all(0, 0.0)
 }
 
 impl Observer for Walk<'_> {
@@ -329,7 +355,12 @@ impl Observer for Walk<'_> {
         let left = self.left(node, outputs);
         let taken = node.inputs.iter().flatten().map(full_name);
         let taken = taken.chain(left.iter().filter_map(|(_, name)| name.clone())).collect();
-        self.order.push((taken, outputs.iter().flatten().map(full_name).collect()));
+        let made: Vec<String> = outputs.iter().flatten().map(full_name).collect();
+        if is_computing(node.op_type) {
+            let is_linked = |name: &&String| self.links.contains_key(*name);
+            self.added.extend(made.iter().filter(|name| !is_linked(name)).cloned());
+        }
+        self.order.push((taken, made));
         let KnownNode { twins, made } = match self.known.take() {
             Some(known) => known,
             None => self.known_of(node),

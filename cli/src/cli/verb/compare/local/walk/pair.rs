@@ -18,6 +18,7 @@ use super::super::quantizers::WeightCodes;
 use super::super::site::Site;
 use super::super::trace::shared;
 use super::Walk;
+use super::layout::in_layout_of;
 use super::values::{INSIDE, held_in, is_mask};
 use crate::cli::measure::elements::Elements;
 use crate::cli::measure::weight::compensated::CodedWeight;
@@ -110,8 +111,14 @@ impl Walk<'_> {
             self.sites.add(site);
             return None;
         }
-        let want = shaped(&want, output.tensor.shape())?;
-        let of_reference = of_reference.map(Vec::as_slice);
+        // What a `Transpose` itself has in another order is a fault of its own.
+        let is_moved = node.op_type != "Transpose" && twin.value.1.shape() == output.tensor.shape();
+        let (want, is_in_order) = if is_moved {
+            in_layout_of(&want, &twin.value)?
+        } else {
+            (shaped(&want, output.tensor.shape())?, true)
+        };
+        let of_reference = of_reference.map(Vec::as_slice).filter(|_| is_in_order);
         let made = &shared(output);
         let pair = PairedValue { name, link, made, want: &want, of_reference };
         let mut site = self.site(node, &pair, (twin, is_doubted))?;

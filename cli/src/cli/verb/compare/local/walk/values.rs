@@ -10,7 +10,7 @@ use super::super::numbers::{
     cast, is_computed_in, largest, numbers, peak, rounding, smallest, tensor, wide,
 };
 use super::super::trace::Trace;
-use crate::cli::measure::reach::STANDS_FOR_INFINITY;
+use crate::cli::measure::reach::{STANDS_FOR_INFINITY, is_cut_mask};
 
 /// From this size on a constant of 8 bits or fewer is a quantised weight.
 const WEIGHT: usize = 64;
@@ -110,7 +110,9 @@ pub(super) fn narrowed(trace: &Trace) -> HashMap<&str, f64> {
 /// Whether both values stand for one infinity, in the range that their types have.
 #[inline(always)]
 pub(super) fn is_mask(got: f64, want: f64) -> bool {
-    (want.abs() >= STANDS_FOR_INFINITY) & (got * want > 0.0) & (got.abs() >= MASK)
+    let is_infinite =
+        (want.abs() >= STANDS_FOR_INFINITY) & (got * want > 0.0) & (got.abs() >= MASK);
+    is_infinite | is_cut_mask(got, want)
 }
 
 /// A value in the type in which nothing more is rounded, with the doubt that its own type leaves.
