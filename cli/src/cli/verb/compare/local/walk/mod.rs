@@ -150,6 +150,23 @@ impl<'a> Walk<'a> {
         self.order.iter().flat_map(|(_, made)| made).cloned().collect()
     }
 
+    /// Notes what a node takes and its bodies have `left`, and what it makes.
+    fn note(
+        &mut self,
+        node: &NodeRun,
+        left: &[(Option<Twin>, Option<String>)],
+        outputs: &[Option<ObservedTensor>],
+    ) {
+        let taken = node.inputs.iter().flatten().map(full_name);
+        let taken = taken.chain(left.iter().filter_map(|(_, name)| name.clone())).collect();
+        let made: Vec<String> = outputs.iter().flatten().map(full_name).collect();
+        if is_computing(node.op_type) {
+            let is_linked = |name: &&String| self.links.contains_key(*name);
+            self.added.extend(made.iter().filter(|name| !is_linked(name)).cloned());
+        }
+        self.order.push((taken, made));
+    }
+
     /// The values with pairs that are made of one, with none in between that was replaced, and whether a node computes
     /// something in between that the reference lacks.
     pub(super) fn behind(&self, value: &str) -> (Vec<&str>, bool) {
@@ -353,14 +370,7 @@ impl Observer for Walk<'_> {
 
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         let left = self.left(node, outputs);
-        let taken = node.inputs.iter().flatten().map(full_name);
-        let taken = taken.chain(left.iter().filter_map(|(_, name)| name.clone())).collect();
-        let made: Vec<String> = outputs.iter().flatten().map(full_name).collect();
-        if is_computing(node.op_type) {
-            let is_linked = |name: &&String| self.links.contains_key(*name);
-            self.added.extend(made.iter().filter(|name| !is_linked(name)).cloned());
-        }
-        self.order.push((taken, made));
+        self.note(node, &left, outputs);
         let KnownNode { twins, made } = match self.known.take() {
             Some(known) => known,
             None => self.known_of(node),
