@@ -6,8 +6,11 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::common::cases::root;
+use crate::common::proto::{Sketch, int, tensor};
+use crate::program::{Folder, json, said};
 use assert_cmd::cargo::cargo_bin;
-use serde_json::Value;
+use serde_json::{Value, json};
+use tract_onnx_cast::ElementType::{Float, Uint8};
 
 fn folders() -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join("models/audit")).expect("models/audit");
@@ -77,4 +80,25 @@ fn counts_are_the_independent_ones_for_every_pair_of_types() {
     }
     assert!(pairs >= 26 * 26, "{pairs}");
     assert!(wrong.is_empty(), "{} of {pairs} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What is rounded before it is quantised is no cast of the model's.
+#[test]
+fn a_quantiser_of_a_narrow_precision_is_one_row() {
+    let folder = Folder::new();
+    let sketch = Sketch::new()
+        .input("x", Float, &[4])
+        .initializer(tensor("s", Float, &[0.5]))
+        .node("QuantizeLinear", &["x", "s"], &["y"], vec![int("precision", 16)])
+        .output("y", Uint8, &[4]);
+    let model = folder.message("m.onnx", &sketch.model());
+    for engine in ["nodes", "plan"] {
+        let report = json(&said(0, &["audit", &model, "--engine", engine, "--json"]));
+        let casts = report["models"][0]["casts"].as_array().expect("rows");
+        assert_eq!(casts.len(), 1, "{report}");
+        assert_eq!(
+            (&casts[0]["node"], &casts[0]["from"]),
+            (&json!("QuantizeLinear_y"), &json!("FLOAT"))
+        );
+    }
 }

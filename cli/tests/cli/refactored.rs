@@ -9,8 +9,8 @@ use crate::verdict::{held, judged, of, one, values, verdict};
 /// How an exporter calls the nodes and their values.
 #[derive(Clone, Copy)]
 enum Names {
-    /// `Add_7` makes `27`.
-    Numbered,
+    /// `Add_7` makes `27`, where the first node's number is this one.
+    Numbered(usize),
     /// `Add_1` makes `add_1`.
     OfEach,
 }
@@ -22,66 +22,59 @@ struct Export {
 }
 
 impl Export {
-    fn add(
-        &mut self,
-        op: &str,
-        inputs: &[&str],
-        change: impl Fn(NodeProto) -> NodeProto,
-    ) -> String {
-        let number = match self.names {
-            Names::Numbered => self.nodes.len(),
-            Names::OfEach => self.nodes.iter().filter(|node| node.op_type == op).count(),
+    fn add(&mut self, op: &str, inputs: &[&str]) -> String {
+        let (number, made) = match self.names {
+            Names::Numbered(first) => {
+                let number = first + self.nodes.len();
+                (number, (20 + number).to_string())
+            }
+            Names::OfEach => {
+                let number = 1 + self.nodes.iter().filter(|node| node.op_type == op).count();
+                (number, format!("{}_{number}", op.to_lowercase()))
+            }
         };
-        let made = match self.names {
-            Names::Numbered => (20 + number).to_string(),
-            Names::OfEach => format!("{}_{number}", op.to_lowercase()),
+        let attributes = match op {
+            "ReduceMean" => vec![ints("axes", &[-1])],
+            "LayerNormalization" => vec![float("epsilon", 1e-5)],
+            _ => vec![],
         };
-        let made_by = node(op, inputs, &[&made], vec![]).named(&format!("{op}_{number}"));
-        self.nodes.push(change(made_by));
+        self.nodes.push(node(op, inputs, &[&made], attributes).named(&format!("{op}_{number}")));
         made
     }
 }
 
-/// Two blocks of a normalisation, a product and a sum; the normalisation in one node or in nine.
+/// Two blocks of a normalisation, in one node or in nine, and two products, and what they are added to.
 fn exported(names: Names, is_fused: bool) -> ModelProto {
     let mut export = Export { names, nodes: vec![] };
-    let mean = |node: NodeProto| node.with(ints("axes", &[-1]));
-    let (mut x, mut constants) = (String::from("x"), vec![one("eps", Float, 1e-5)]);
-    for block in 0..2 {
+    let (mut x, mut constants) = (String::from("x"), vec![]);
+    for block in 0..2usize {
         let own = |name: &str| format!("{name}{block}");
-        let (scale, shift, weight, bias) = (own("scale"), own("shift"), own("w"), own("b"));
+        let [eps, scale, shift, w, b, v, c] =
+            ["eps", "scale", "shift", "w", "b", "v", "c"].map(own);
         let normal = if is_fused {
-            export.add("LayerNormalization", &[&x, &scale, &shift], |node| {
-                node.with(float("epsilon", 1e-5))
-            })
+            export.add("LayerNormalization", &[&x, &scale, &shift])
         } else {
-            let middle = export.add("ReduceMean", &[&x], mean);
-            let off = export.add("Sub", &[&x, &middle], |node| node);
-            let squares = export.add("Mul", &[&off, &off], |node| node);
-            let power = export.add("ReduceMean", &[&squares], mean);
-            let power = export.add("Add", &[&power, "eps"], |node| node);
-            let size = export.add("Sqrt", &[&power], |node| node);
-            let unit = export.add("Div", &[&off, &size], |node| node);
-            let scaled = export.add("Mul", &[&unit, &scale], |node| node);
-            export.add("Add", &[&scaled, &shift], |node| node)
+            constants.push(one(&eps, Float, 1e-5));
+            let middle = export.add("ReduceMean", &[&x]);
+            let off = export.add("Sub", &[&x, &middle]);
+            let squares = export.add("Mul", &[&off, &off]);
+            let power = export.add("ReduceMean", &[&squares]);
+            let power = export.add("Add", &[&power, &eps]);
+            let size = export.add("Sqrt", &[&power]);
+            let unit = export.add("Div", &[&off, &size]);
+            let scaled = export.add("Mul", &[&unit, &scale]);
+            export.add("Add", &[&scaled, &shift])
         };
-        let product = export.add("MatMul", &[&normal, &weight], |node| node);
-        let sum = export.add("Add", &[&product, &bias], |node| node);
-        let relu = export.add("Relu", &[&sum], |node| node);
-        x = export.add("Add", &[&relu, &x], |node| node);
-        let weights = |seed| values(8, 7 * block + seed);
-        constants.push(held(
-            &scale,
-            Float,
-            &[8],
-            &weights(1).iter().map(|x| 1.0 + x / 2.0).collect::<Vec<_>>(),
-        ));
-        constants.push(held(&shift, Float, &[8], &weights(2)));
-        constants.push(held(&weight, Float, &[8, 8], &values(64, 3 + block)));
-        constants.push(held(&bias, Float, &[8], &weights(3)));
-    }
-    if is_fused {
-        constants.remove(0);
+        let product = export.add("MatMul", &[&normal, &w]);
+        let sum = export.add("Add", &[&product, &b]);
+        let relu = export.add("Relu", &[&sum]);
+        let product = export.add("MatMul", &[&relu, &v]);
+        let sum = export.add("Add", &[&product, &c]);
+        x = export.add("Add", &[&sum, &x]);
+        let row = |name: &str, seed| held(name, Float, &[8], &values(8, 7 * block + seed));
+        constants.extend([row(&scale, 1), row(&shift, 2), row(&b, 3), row(&c, 4)]);
+        let square = |name: &str, seed| held(name, Float, &[8, 8], &values(64, 7 * block + seed));
+        constants.extend([square(&w, 5), square(&v, 6)]);
     }
     export.nodes.push(node("Tanh", &[&x], &["y"], vec![]).named("last"));
     let mut model = of(&[2, 8], export.nodes, &[2, 8], constants);
@@ -91,13 +84,15 @@ fn exported(names: Names, is_fused: bool) -> ModelProto {
 
 #[test]
 fn numbers_that_another_export_gives_tell_nothing() {
-    for names in [Names::Numbered, Names::OfEach] {
-        let (apart, fused) = (exported(names, false), exported(names, true));
+    let numbered = (0..4).map(Names::Numbered);
+    for names in numbered.chain([Names::OfEach]) {
+        let first = if matches!(names, Names::OfEach) { names } else { Names::Numbered(0) };
+        let (apart, fused) = (exported(first, false), exported(names, true));
         for (reference, converted) in [(&apart, &fused), (&fused, &apart)] {
             assert_eq!(verdict(reference, converted), "rounded");
         }
         // A fault is told all the same.
-        let mut spoiled = exported(names, true);
+        let mut spoiled = fused;
         let graph = spoiled.graph.as_mut().expect("a graph");
         let bias = graph.initializer.iter_mut().find(|held| held.name == "b1").expect("a bias");
         bias.raw_data[3] ^= 0x80;

@@ -7,7 +7,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
 use super::op::{OnnxQuantizer, may_stay_small};
-use crate::cast::element_type::ElementType;
+use crate::cast::element_type::{ElementType, Family};
 use crate::cast::rules::Rules;
 use crate::onnx::lowered::quantizer_of;
 use crate::onnx::quantizers::QuantizerSpec;
@@ -92,7 +92,7 @@ impl Expansion for InferenceQuantizer {
         let ty = |index: usize| self.element_type(index, fact(index)?.datum_type);
         let zero_point = if self.spec.has_zero_point { Some(ty(2)?) } else { None };
         let (x, scale) = (ty(0)?, ty(1)?);
-        let (inputs, x, scale) = self.in_precision(prefix, model, inputs, [x, scale])?;
+        let inputs = self.in_precision(prefix, model, inputs, [x, scale])?;
         let fact = |index: usize| {
             let outlet = inputs.get(index).context("an input is missing")?;
             model.outlet_fact(*outlet)
@@ -110,26 +110,27 @@ impl Expansion for InferenceQuantizer {
 }
 
 impl InferenceQuantizer {
-    /// The inputs, and the types of x and scale: of an attribute `precision` of half precision they are cast to it before one is
-    /// divided by the other, as onnx's evaluator has it.
+    /// The inputs: of an attribute `precision` of half precision floats are rounded to it before one is divided by the other, as
+    /// onnx's evaluator has it.
     fn in_precision(
         &self,
         prefix: &str,
         model: &mut TypedModel,
         inputs: &[OutletId],
-        [x, scale]: [ElementType; 2],
-    ) -> TractResult<(TVec<OutletId>, ElementType, ElementType)> {
-        let (mut inputs, mut types) = (TVec::from_slice(inputs), [x, scale]);
+        types: [ElementType; 2],
+    ) -> TractResult<TVec<OutletId>> {
+        let mut inputs = TVec::from_slice(inputs);
         let precision = self.spec.precision.filter(|ty| *ty != ElementType::Float);
-        let places = inputs.iter_mut().zip(&mut types).zip(["x", "scale"]);
-        for ((input, ty), name) in places {
-            if let Some(to) = precision.filter(|to| to != ty) {
-                let cast = OnnxCast::new(prefix, *ty, to, Rules::default()).beside_casts_of(model);
-                let made = model.wire_node(format!("{prefix}.{name}"), cast, &[*input])?;
-                (*input, *ty) = (*made.first().context("a cast has an output")?, to);
+        for ((input, ty), name) in inputs.iter_mut().zip(types).zip(["x", "scale"]) {
+            let is_rounded =
+                |to: &ElementType| *to != ty && matches!(ty.family(), Family::Float(_));
+            let Some(to) = precision.filter(is_rounded) else { continue };
+            for (from, to, part) in [(ty, to, "rounded"), (to, ty, "back")] {
+                let cast = OnnxCast::new(prefix, from, to, Rules::default()).beside_casts_of(model);
+                let made = model.wire_node(format!("{prefix}.{name}-{part}"), cast, &[*input])?;
+                *input = *made.first().context("a cast has an output")?;
             }
         }
-        let [x, scale] = types;
-        Ok((inputs, x, scale))
+        Ok(inputs)
     }
 }

@@ -39,6 +39,8 @@ struct NumberPairs<'a> {
     /// The largest magnitudes of the two whole sides.
     peak: f64,
     end: f64,
+    /// Whether the reference's are zeros and one negative number.
+    is_mask: bool,
 }
 
 /// What became of the values of a weight.
@@ -112,11 +114,12 @@ impl WeightChange {
     ) -> TractResult<()> {
         let (from, to, length) = (reference.ty, converted.ty, reference.len());
         let (peak, end) = (largest(reference)?, largest(converted)?);
+        let is_mask = is_cut_mask(-1e4, -peak) && is_zero_or(reference, -peak)?;
         let mut found = ElementOutcomes::default();
         for places in blocks(length) {
             let x = Numbers::of(from, &reference.part(places.clone())?)?;
             let y = Numbers::of(to, &converted.part(places.clone())?)?;
-            let block = NumberPairs { places, x: &x, y: &y, peak, end };
+            let block = NumberPairs { places, x: &x, y: &y, peak, end, is_mask };
             Level::best().run(
                 #[inline(always)]
                 || self.hold(&block, grid, &mut found),
@@ -172,14 +175,15 @@ impl WeightChange {
         grid: &Grid,
         found: &mut ElementOutcomes,
     ) {
-        let NumberPairs { places, x, y, peak, end } = pairs;
+        let NumberPairs { places, x, y, peak, end, is_mask } = pairs;
         for index in row {
             let Some((a, b)) = x.get(index).zip(y.get(index)) else { continue };
             let (outcome, error) = (grid.outcome(a, b, *peak, *end), a.distance(b));
             self.max_abs = self.max_abs.max(if error.is_finite() { error } else { 0.0 });
             let place = places.start + index;
             let (want, got) = (a.rounded(), b.rounded());
-            let magnitude = if is_cut_mask(got, want) { f64::INFINITY } else { want.abs() };
+            let is_cut = *is_mask && is_cut_mask(got, want);
+            let magnitude = if is_cut { f64::INFINITY } else { want.abs() };
             if found.is_odd(place, outcome, error, magnitude) {
                 self.add_place(place);
             }
@@ -408,6 +412,17 @@ impl Halved {
         let farthest = f64::from(f32::from_bits(farthest));
         Ok((!is_odd).then_some(Halved { exact, flushed, farthest }))
     }
+}
+
+/// Whether all elements are zeros or this number.
+fn is_zero_or(weight: &Elements, number: f64) -> TractResult<bool> {
+    for places in blocks(weight.len()) {
+        let part = Numbers::of(weight.ty, &weight.part(places)?)?;
+        if !part.reals().is_some_and(|all| all.iter().all(|x| *x == 0.0 || *x == number)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The largest finite magnitude.

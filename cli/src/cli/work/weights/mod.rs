@@ -337,6 +337,12 @@ fn is_compensated(
 ) -> TractResult<bool> {
     let Some(codes) = &constant.codes else { return Ok(false) };
     let Some(coded) = codes.read(folder)? else { return Ok(false) };
+    // Few values of a scale, or few codes, tell nothing where no run does.
+    const BITS: u32 = 4;
+    const VALUES: usize = 16;
+    if coded.codes.ty.bits() < BITS || coded.codes.len() < VALUES * coded.steps.count() {
+        return Ok(false);
+    }
     let got = constant.values(folder)?;
     let got = if codes.is_turned { transposed(got)? } else { got };
     let is_sound = if is_turned == codes.is_turned {

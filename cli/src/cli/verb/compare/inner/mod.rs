@@ -76,7 +76,8 @@ impl<'a> InnerTensors<'a> {
         let (made_a, made_b) = (made(&of_a, a), made(&of_b, b));
         let known: Vec<(&str, &str)> =
             outputs.iter().map(|(x, y)| (x.as_str(), y.as_str())).collect();
-        let found = pairs((&of_a, &seen(&made_a)), (&of_b, &seen(&made_b)), &known, self.weights)?;
+        let found =
+            pairs((&of_a, &seen(&made_a)), (&of_b, &seen(&made_b)), (&known, true), self.weights)?;
         let before: HashSet<String> =
             self.measured.iter().map(|(pair, _)| pair.reference.clone()).collect();
         for pair in found.into_iter().filter(|pair| !before.contains(&pair.reference)) {

@@ -7,7 +7,7 @@ use tract_onnx_cast::Family;
 
 use super::numbers::numbers;
 use super::trace::{Ran, Trace};
-use crate::cli::verb::compare::matching::{Pair, Seen, pairs};
+use crate::cli::verb::compare::matching::{MatchKind, Pair, Seen, pairs};
 use crate::cli::work::main_graph::MainGraph;
 
 /// The value of the reference that one of the conversion is to be.
@@ -36,13 +36,15 @@ pub(super) fn links(
     let (main_a, main_b) = (MainGraph::of(&graph_a), MainGraph::of(&graph_b));
     let (seen_a, seen_b) = (seen(a), seen(b));
     let known: Vec<(&str, &str)> = outputs.iter().map(|(x, y)| (x.as_str(), y.as_str())).collect();
-    let found = pairs((&main_a, &seen_a), (&main_b, &seen_b), &known, weights)?;
-    let mut links = Links::new();
-    for Pair { reference, converted, .. } in &found {
-        let link = Link { reference: reference.clone(), is_sure: false };
-        links.entry(converted.clone()).or_insert(link);
+    let pairs =
+        |has_names| pairs((&main_a, &seen_a), (&main_b, &seen_b), (&known, has_names), weights);
+    let mut found = pairs(true)?;
+    let told = linked(found.iter().filter(|pair| pair.how != MatchKind::Name));
+    let is_renumbered = is_renumbered((a, b), outputs, &told, weights);
+    if is_renumbered {
+        found = pairs(false)?;
     }
-    let is_renumbered = is_renumbered(a, b, weights);
+    let mut links = linked(found.iter());
     let is_sure = |pair: &&Pair| {
         let held = |name: &str| a.maker(name).is_none();
         if is_renumbered {
@@ -74,6 +76,16 @@ pub(super) fn links(
         _ => false,
     });
     Ok(links)
+}
+
+/// Links of pairs, none of which is sure yet.
+fn linked<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Links {
+    let mut links = Links::new();
+    for Pair { reference, converted, .. } in pairs {
+        let link = Link { reference: reference.clone(), is_sure: false };
+        links.entry(converted.clone()).or_insert(link);
+    }
+    links
 }
 
 /// Links what a quantiser is given, and what its codes are taken back to, with the value of the
@@ -224,37 +236,56 @@ fn is_fused_of((a, last): (&Trace, &Ran), fused: &Ran, weights: &HashMap<String,
         let elements = a.form(name).map(|(_, shape)| shape.iter().product::<usize>());
         a.is_constant(name) && elements.is_some_and(|elements| elements > 1)
     };
+    let mut own = last.inputs.iter().filter(is_weight).peekable();
+    let has_weights = own.peek().is_some() || last.op == "Div" || !fused.op.contains("Norm");
     FUSED.contains(&fused.op.as_str())
         && a.nodes.iter().all(|ran| ran.op != fused.op)
         && matches!(last.op.as_str(), "Add" | "Div" | "Mul")
-        && last.inputs.iter().filter(is_weight).all(is_taken)
+        && has_weights
+        && own.all(is_taken)
 }
 
-/// Whether the nodes of one name that make a value of one name are often others: exporters number nodes and values, and another
-/// export of a model has other numbers. Names then tell nothing of what a node is.
-fn is_renumbered(a: &Trace, b: &Trace, weights: &HashMap<String, String>) -> bool {
-    /// So many are others at least, and one of so many.
+/// Whether the nodes of one name that make a value of one name are others: exporters number nodes and values, and another export
+/// of a model has other numbers. Names then tell nothing of what a node is.
+fn is_renumbered(
+    (a, b): (&Trace, &Trace),
+    outputs: &[(String, String)],
+    links: &Links,
+    weights: &HashMap<String, String>,
+) -> bool {
+    /// So many are others at least, and one of so many; or all, of so many nodes.
     const OTHERS: usize = 3;
     const SHARE: usize = 5;
+    const NODES: usize = 8;
     let of_reference: HashSet<&String> = weights.values().collect();
     let (mut all, mut others) = (0, 0);
     for y in b.nodes.iter().filter(|ran| !ran.name.is_empty() && !ran.outputs.contains(&ran.name)) {
-        let Some(value) = y.outputs.first() else { continue };
+        let is_inside = |value: &&String| outputs.iter().all(|(_, output)| output != *value);
+        let Some(value) = y.outputs.first().filter(is_inside) else { continue };
         let Some(x) = a.maker(value).filter(|x| x.name == y.name) else { continue };
         let shapes = a.form(value).zip(b.form(value)).map(|(x, y)| (x.1, y.1));
         // What the conversion has of a node's weights another node takes, and this one another's.
-        let wanted = x.inputs.iter().filter_map(|name| weights.get(name));
-        let wanted: Vec<&String> = wanted.collect();
+        let wanted: Vec<&String> = x.inputs.iter().filter_map(|name| weights.get(name)).collect();
         let taken: Vec<&String> =
             y.inputs.iter().filter(|name| of_reference.contains(name)).collect();
         let has_others = !wanted.is_empty()
             && !taken.is_empty()
             && wanted.iter().all(|name| !taken.contains(name));
-        all += 1;
-        let is_other = x.op != y.op || shapes.is_some_and(|(x, y)| x != y) || has_others;
+        // Nor does it take what the other one takes, but what belongs elsewhere.
+        let operands = x.inputs.iter().zip(&y.inputs);
+        let linked: Vec<(&String, &String)> =
+            operands.filter_map(|(x, y)| Some((x, &links.get(y)?.reference))).collect();
+        let takes_others = !linked.is_empty() && linked.iter().all(|(x, y)| x != y);
+        let is_held = |name: &str| a.maker(name).is_none();
+        let mut operands = x.inputs.iter().zip(&y.inputs);
+        let is_told = operands.any(|both| is_pair(both, links, weights, is_held));
+        let is_other =
+            x.op != y.op || shapes.is_some_and(|(x, y)| x != y) || has_others || takes_others;
+        all += usize::from(is_other || is_told);
         others += usize::from(is_other);
     }
-    others >= OTHERS && others * SHARE >= all
+    let is_all = others == all && all > 0 && a.nodes.len().max(b.nodes.len()) >= NODES;
+    is_all || others >= OTHERS && others * SHARE >= all
 }
 
 /// Whether two nodes take what belongs together, place by place; `is_named` says of which values the name tells that.

@@ -7,9 +7,10 @@ use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 use super::Subject;
 use super::exact_inputs::{is_turned, laid_out, rounded};
 use super::links::{Link, Links};
-use super::numbers::{cast, is_computed_in, wide};
+use super::numbers::{cast, is_computed_in, numbers, wide};
 use super::trace::Trace;
 use crate::cli::measure::elements::Elements;
+use crate::cli::measure::reach::is_cut_mask;
 use crate::cli::measure::value::part;
 use crate::cli::work::weights::constants::{Holder, elements_of, initializer};
 
@@ -20,6 +21,8 @@ pub(super) struct ReferenceWeights<'a> {
     roundings: HashMap<String, String>,
     /// Those of them that are casts, value by value.
     casts: HashSet<String>,
+    /// Whether one is a mask of the reference's that the conversion has cut off.
+    pub(super) cuts_masks: bool,
 }
 
 impl<'a> ReferenceWeights<'a> {
@@ -35,6 +38,10 @@ impl<'a> ReferenceWeights<'a> {
         // A constant that several weights claim is the one of which it is a cast.
         let mut pairs: Vec<_> = subject.weights.iter().collect();
         pairs.sort_by_key(|(reference, _)| (subject.casts.contains(*reference), *reference));
+        weights.cuts_masks = pairs.iter().any(|(reference, converted)| {
+            let held = a.constant(reference).zip(b.constant(converted));
+            held.is_some_and(|(want, got)| is_cut(want, got) == Some(true))
+        });
         for (reference, converted) in pairs {
             let held = a.form(reference).filter(|_| a.is_constant(reference));
             let Some((ty, shape)) = held.filter(|(ty, _)| is_computed_in(wide(*ty))) else {
@@ -128,4 +135,14 @@ impl<'a> ReferenceWeights<'a> {
         let (exact, _) = laid_out(&cast(&weight, wide(weight.0))?, held)?;
         rounded(&exact, held, weight.0)
     }
+}
+
+/// Whether a constant is a mask, of zeros and one number, that is cut off.
+fn is_cut(want: &SharedTensor, got: &SharedTensor) -> Option<bool> {
+    let (want, got) = (numbers(want)?, numbers(got)?);
+    let least = want.iter().copied().fold(0.0, f64::min);
+    let is_of_mask = |(want, got): (&f64, &f64)| {
+        (*want == 0.0 && *got == 0.0) || *want == least && is_cut_mask(*got, *want)
+    };
+    Some(least < 0.0 && want.len() == got.len() && want.iter().zip(&got).all(is_of_mask))
 }

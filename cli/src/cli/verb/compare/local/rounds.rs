@@ -12,14 +12,13 @@ use std::rc::Rc;
 use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::interpreter::SharedTensor;
 
-use super::doubt::MOVED;
 use super::links::{Link, Links};
-use super::nodes::region;
+use super::nodes::{is_form, region};
 use super::numbers::numbers;
 use super::quantizers::Wrong;
 use super::reference_weights::ReferenceWeights;
 use super::site::{Site, Sites};
-use super::trace::Trace;
+use super::trace::{Ran, Trace};
 use super::walk::Walk;
 use super::walk::own::{Own, OwnRounding};
 
@@ -28,16 +27,6 @@ const PASSED: f64 = 0.1;
 
 /// How many nodes behind a value may have been taken in.
 const TAKEN_IN: usize = 3;
-
-/// How many nodes one after the other may carry a factor that was folded in.
-const CARRIED: usize = 6;
-
-/// Whether a factor in what an operator takes is one in what it makes, so that it may be made up for behind it.
-fn carries_a_factor(op: &str) -> bool {
-    const CARRY: [&str; 8] =
-        ["Abs", "AveragePool", "Div", "GlobalAveragePool", "LeakyRelu", "MatMul", "Mul", "Relu"];
-    CARRY.contains(&op) || MOVED.iter().any(|(name, ..)| *name == op)
-}
 
 /// What is walked along.
 pub(super) struct Rounds<'a> {
@@ -139,21 +128,10 @@ impl<'a> Rounds<'a> {
         if suspects.is_empty() || self.reference.nodes.is_empty() {
             return Ok((again.sites, again.quantizers.wrong()));
         }
-        let mut loose = suspects;
+        let carried = if self.has_others(&again) { again.carried(&suspects) } else { vec![] };
+        let loose: HashSet<String> = suspects.into_iter().chain(carried).collect();
         let mut left = self.walk(Some(again.all_values()), loose.clone());
         run(&mut left)?;
-        for _ in 0..CARRIED {
-            let is_carried = |site: &&Site| site.is_sure && carries_a_factor(&site.op);
-            let carried = left.sites.deviating().filter(is_carried);
-            let carried: Vec<String> = carried.map(|site| site.converted.clone()).collect();
-            let before = loose.len();
-            loose.extend(carried);
-            if loose.len() == before {
-                break;
-            }
-            left = self.walk(Some(again.all_values()), loose.clone());
-            run(&mut left)?;
-        }
         let wrong: HashSet<String> =
             loose.iter().filter(|name| self.is_passed_by(name, &left)).cloned().collect();
         if wrong.is_empty() {
@@ -163,6 +141,17 @@ impl<'a> Rounds<'a> {
         run(&mut last)?;
         last.sites.all.iter_mut().for_each(|site| site.is_sure &= !wrong.contains(&site.converted));
         Ok((last.sites, last.quantizers.wrong()))
+    }
+
+    /// Whether one of the two computes what the other one does not.
+    fn has_others(&self, walk: &Walk) -> bool {
+        let linked: HashSet<&str> =
+            self.links.values().map(|link| link.reference.as_str()).collect();
+        let is_linked = |made: &String| linked.contains(made.as_str());
+        let is_lacking = |ran: &Ran| !is_form(ran) && !ran.outputs.iter().any(is_linked);
+        walk.adds()
+            || linked.len() < self.links.len()
+            || self.reference.nodes.iter().any(is_lacking)
     }
 
     /// Whether all that is made of a value is the reference's, though the value is not, nor others in between that are

@@ -64,11 +64,12 @@ struct SampledGraph<'a> {
 /// Pairs the tensors of two models that have run on the same inputs; one may stand for several of
 /// the other model that are only moved or reshaped. `known` are pairs by their names, which no
 /// others replace, and `weights` tells what the reference's constants are called in the converted
-/// model. Fails when a tensor is not of its type's carrier.
+/// model; `has_names` is whether the names of values tell anything. Fails when a tensor is not of its
+/// type's carrier.
 pub(in crate::cli::verb::compare) fn pairs(
     (a, of_a): (&MainGraph, &[Seen]),
     (b, of_b): (&MainGraph, &[Seen]),
-    known: &[(&str, &str)],
+    (known, has_names): (&[(&str, &str)], bool),
     weights: &HashMap<String, String>,
 ) -> TractResult<Vec<Pair>> {
     let (a, b) = (SampledGraph::of(a, of_a)?, SampledGraph::of(b, of_b)?);
@@ -84,7 +85,7 @@ pub(in crate::cli::verb::compare) fn pairs(
     for (name, other) in known {
         search.add(name, other, MatchKind::Name);
     }
-    for (name, fingerprint) in &a.fingerprints {
+    for (name, fingerprint) in a.fingerprints.iter().filter(|_| has_names) {
         if search.pairs.contains_key(name) || search.taken.contains(name) {
             continue;
         }

@@ -9,6 +9,7 @@
 mod bodies;
 mod common;
 mod layout;
+mod order;
 pub(super) mod own;
 mod pair;
 mod values;
@@ -24,7 +25,7 @@ use tract_onnx_cast::interpreter::{
 
 use tract_onnx_cast::{ElementType, Result};
 
-use super::doubt::{Carried, Doubt, MOVED, Twin, doubts, is_told_at_once};
+use super::doubt::{Carried, Doubt, Twin, doubts, is_told_at_once};
 use super::links::Links;
 use super::numbers::{cast, is_computed_in, numbers, shaped, wide};
 use super::quantizers::Quantizers;
@@ -131,59 +132,6 @@ impl<'a> Walk<'a> {
             doubted: vec![],
             coarsest: ElementType::Float,
         }
-    }
-
-    /// These values, and those of which they are made, back to those that are the reference's.
-    pub(super) fn regions(&self, values: &[&str]) -> HashSet<String> {
-        let mut wanted: HashSet<String> = values.iter().map(|name| (*name).to_owned()).collect();
-        let is_end = |name: &String| self.sites.get(name).is_some_and(|site| site.is_replaced);
-        for (taken, made) in self.order.iter().rev() {
-            if made.iter().any(|name| wanted.contains(name)) {
-                wanted.extend(taken.iter().filter(|name| !is_end(name)).cloned());
-            }
-        }
-        wanted
-    }
-
-    /// All that the nodes have made.
-    pub(super) fn all_values(&self) -> HashSet<String> {
-        self.order.iter().flat_map(|(_, made)| made).cloned().collect()
-    }
-
-    /// Notes what a node takes and its bodies have `left`, and what it makes.
-    fn note(
-        &mut self,
-        node: &NodeRun,
-        left: &[(Option<Twin>, Option<String>)],
-        outputs: &[Option<ObservedTensor>],
-    ) {
-        let taken = node.inputs.iter().flatten().map(full_name);
-        let taken = taken.chain(left.iter().filter_map(|(_, name)| name.clone())).collect();
-        let made: Vec<String> = outputs.iter().flatten().map(full_name).collect();
-        if is_computing(node.op_type) {
-            let is_linked = |name: &&String| self.links.contains_key(*name);
-            self.added.extend(made.iter().filter(|name| !is_linked(name)).cloned());
-        }
-        self.order.push((taken, made));
-    }
-
-    /// The values with pairs that are made of one, with none in between that was replaced, and whether a node computes
-    /// something in between that the reference lacks.
-    pub(super) fn behind(&self, value: &str) -> (Vec<&str>, bool) {
-        let (mut reached, mut behind) = (HashSet::from([value]), vec![]);
-        for (taken, made) in &self.order {
-            if !taken.iter().any(|name| reached.contains(name.as_str())) {
-                continue;
-            }
-            for name in made {
-                let site = self.sites.get(name);
-                behind.extend(site.map(|_| name.as_str()));
-                if site.is_none_or(|site| !site.is_replaced) {
-                    reached.insert(name);
-                }
-            }
-        }
-        (behind, reached.iter().any(|name| self.added.contains(*name)))
     }
 
     /// The reference's weight of which a constant is the rounding.
@@ -331,14 +279,6 @@ fn is_given(input: &Option<ObservedTensor>, twin: &Option<Twin>) -> bool {
         (None, None) => true,
         _ => false,
     }
-}
-
-/// Whether an operator computes, and neither moves elements nor makes codes or another type of them.
-fn is_computing(op: &str) -> bool {
-    let is_moving = MOVED.iter().any(|(name, ..)| *name == op);
-    !is_moving
-        && !is_quantizer(op)
-        && !matches!(op, "Cast" | "Constant" | "DynamicQuantizeLinear" | "Identity")
 }
 
 /// Whether a node takes codes at a place.

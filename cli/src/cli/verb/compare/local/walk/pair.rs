@@ -111,8 +111,11 @@ impl Walk<'_> {
             self.sites.add(site);
             return None;
         }
-        // What a `Transpose` itself has in another order is a fault of its own.
-        let is_moved = node.op_type != "Transpose" && twin.value.1.shape() == output.tensor.shape();
+        // What a `Transpose` itself has in another order, or an output, which nobody takes, is a fault of its own.
+        let is_taken =
+            || self.reference.nodes.iter().any(|ran| ran.inputs.contains(&link.reference));
+        let is_alike = twin.value.1.shape() == output.tensor.shape();
+        let is_moved = is_alike && node.op_type != "Transpose" && is_taken();
         let (want, is_in_order) = if is_moved {
             in_layout_of(&want, &twin.value)?
         } else {
@@ -175,7 +178,8 @@ impl Walk<'_> {
         let got = held.as_ref().unwrap_or(&twin.value);
         let (unit, least) = self.margin(node, want, twin, of_reference.is_some());
         // Nor does an operator that has no DOUBLE make what is beyond FLOAT.
-        let margin = Margin { unit, least, end: largest(twin.value.0) };
+        let (end, cuts_masks) = (largest(twin.value.0), self.weights.cuts_masks);
+        let margin = Margin { unit, least, end, cuts_masks };
         if is_one(made, want) && is_one(got, want) {
             let mut wants = NumberReader::of(want);
             for places in blocks(want.1.len()) {
@@ -249,6 +253,8 @@ struct Margin {
     least: f64,
     /// Where the twin's type ends.
     end: f64,
+    /// Whether the conversion has a mask that is cut off.
+    cuts_masks: bool,
 }
 
 /// Elements that follow one another, as numbers of one length.
@@ -275,7 +281,8 @@ impl Block<'_> {
         for ((own, is_end), (got, want)) in places.zip(self.got.iter().zip(self.want)) {
             let size = want.abs().max(got.abs()).min(f64::MAX);
             *own = margin.unit * size + margin.least;
-            *is_end |= want.is_finite() & (want.abs() > margin.end) | is_mask(*got, *want);
+            *is_end |= want.is_finite() & (want.abs() > margin.end)
+                | is_mask(*got, *want, margin.cuts_masks);
         }
         let Block { start: first, want, got, doubts, .. } = *self;
         let held = HeldElements { first, got, want, own: &own, doubts, is_end: &is_end };

@@ -107,12 +107,12 @@ pub(super) fn narrowed(trace: &Trace) -> HashMap<&str, f64> {
     narrowed
 }
 
-/// Whether both values stand for one infinity, in the range that their types have.
+/// Whether both values stand for one infinity, in the range that their types have, or where masks are cut off.
 #[inline(always)]
-pub(super) fn is_mask(got: f64, want: f64) -> bool {
+pub(super) fn is_mask(got: f64, want: f64, cuts_masks: bool) -> bool {
     let is_infinite =
         (want.abs() >= STANDS_FOR_INFINITY) & (got * want > 0.0) & (got.abs() >= MASK);
-    is_infinite | is_cut_mask(got, want)
+    is_infinite | cuts_masks & is_cut_mask(got, want)
 }
 
 /// A value in the type in which nothing more is rounded, with the doubt that its own type leaves.
