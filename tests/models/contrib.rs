@@ -328,3 +328,19 @@ fn a_bias_and_a_skip_are_added_to_what_they_are_given() {
     let sums = tensor1(&sums).into_shape(&[2, 2, 3]).expect("as many values");
     assert_eq!(made.expect("a run"), [sums]);
 }
+
+/// Its type is told though it has no composition.
+#[test]
+fn what_a_bias_gelu_makes_may_be_multiplied_and_scaled() -> TractResult<()> {
+    let sketch = Sketch::new()
+        .input("x", Float, &[1, 2])
+        .initializer(shaped("b", Float, &[2], &[0.5, -0.5]))
+        .initializer(shaped("w", Float, &[2, 2], &[1.0, 0.0, 0.0, 1.0]))
+        .node("com.microsoft.BiasGelu", &["x", "b"], &["s"], vec![])
+        .node("com.microsoft.FusedMatMul", &["s", "w"], &["y"], vec![float("alpha", 0.5)])
+        .output("y", Float, &[1, 2]);
+    let x = tensor1(&[0.5f32, -0.5]).into_shape(&[1, 2])?;
+    let wanted = tensor1(&[0.420_672_4_f32, -0.079_327_63]).into_shape(&[1, 2])?;
+    sketch.run(vec![x])?[0]
+        .close_enough(&wanted, tract_onnx::tract_core::internal::Approximation::Close)
+}

@@ -18,6 +18,7 @@ use crate::onnx::cast_spec::Operator;
 use crate::onnx::lowered::{DOMAIN, OperatorForm};
 use crate::onnx::node::refusal;
 use crate::onnx::operators::behaviour::{Behaviour, ElementUse};
+use crate::onnx::operators::foreign;
 use crate::onnx::operators::types::{check_inputs, constant_type, output_types};
 use crate::onnx::quantizers::{QuantizerSpec, is_quantizer};
 use crate::passes::casts::node::{self as casts, CastNode, Fate};
@@ -280,6 +281,11 @@ impl FactInference<'_, '_, '_> {
         let mut outputs = output_types(node, node.opset, &types);
         if outputs.iter().all(Option::is_none) {
             outputs.splice(.., made_types::output_types(node, &types));
+        }
+        if outputs.iter().all(Option::is_none) {
+            // Of what tract builds itself, whatever its domain.
+            let known = foreign::output_types(node, &types);
+            outputs = known.into_iter().map(|ty| ty.filter(|ty| !ty.is_exotic())).collect();
         }
         match outputs.iter().flatten().find(|ty| ty.is_exotic()) {
             Some(ty) => Err(refusal(node, format!("cannot compute a result of {ty}")))?,
