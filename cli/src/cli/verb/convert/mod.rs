@@ -35,9 +35,9 @@ use request::{ConvertAnswer, ConvertRequest};
 /// The new model is run beside the original, on the given inputs, on those recorded beside the
 /// model, or on random ones. Where outputs are too far off, the nodes are searched that need to stay
 /// in FLOAT. The file is written only if the outputs hold; else the exit status is 1. Without a
-/// tolerance they hold if `compare` calls the conversion the same or rounded, and if the
-/// signal-to-noise ratio of each output is at least 40 dB in FLOAT16, 26 dB in BFLOAT16 and with
-/// INT8 weights, 20 dB with FLOAT8E4M3FN and 10 dB with INT4 weights.
+/// tolerance they hold if `compare` calls the conversion the same or rounded, and if on each set of
+/// inputs the signal-to-noise ratio of each output is at least 40 dB in FLOAT16, 26 dB in BFLOAT16
+/// and with INT8 weights, 20 dB with FLOAT8E4M3FN and 10 dB with INT4 weights.
 #[derive(Args)]
 #[command(group = ArgGroup::new("what").args(["ty", "weights"]).required(true).multiple(true))]
 #[command(after_help = "Examples:
