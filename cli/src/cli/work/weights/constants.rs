@@ -1,5 +1,5 @@
 //! The constants of a model: initializers, what `Constant` nodes hold, and what is computed of them
-//! alone.
+//! alone; and the codes in which some are stored.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

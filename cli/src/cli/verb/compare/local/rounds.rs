@@ -4,7 +4,8 @@
 //!
 //! A converter that folds a node into the one before it leaves the latter its name, with another
 //! value. Such a pair is sure by its name, and wrong: what is behind it is the reference's all the
-//! same if the value is left as the conversion has it.
+//! same if the value is left as the conversion has it. A factor that is folded in goes through several
+//! such pairs in a row.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -143,10 +144,14 @@ impl<'a> Rounds<'a> {
         Ok((last.sites, last.quantizers.wrong()))
     }
 
+    /// The values of the reference that one of the conversion belongs to.
+    fn linked(&self) -> HashSet<&str> {
+        self.links.values().map(|link| link.reference.as_str()).collect()
+    }
+
     /// Whether one of the two computes what the other one does not.
     fn has_others(&self, walk: &Walk) -> bool {
-        let linked: HashSet<&str> =
-            self.links.values().map(|link| link.reference.as_str()).collect();
+        let linked = self.linked();
         let is_linked = |made: &String| linked.contains(made.as_str());
         let is_lacking = |ran: &Ran| !is_form(ran) && !ran.outputs.iter().any(is_linked);
         walk.adds()
@@ -172,8 +177,7 @@ impl<'a> Rounds<'a> {
             let mut replaced = walk.sites.all.iter().filter(|site| site.is_replaced);
             replaced.any(|site| site.reference == value)
         };
-        let linked: HashSet<&str> =
-            self.links.values().map(|link| link.reference.as_str()).collect();
+        let linked = self.linked();
         let is_short = || {
             let sites = behind.iter().filter_map(|name| walk.sites.get(name));
             let mut nodes = sites.flat_map(|site| region(self.reference, &site.reference, ends));
