@@ -135,10 +135,15 @@ impl Builder {
         self.onnx.overlooks_types()
     }
 
-    /// Reads a constant, from the model or from a file beside it.
+    /// Reads a constant, from the model or from a file beside it, into memory that constants before it had.
     /// Fails when it contradicts its description, or its file does not hold it.
-    pub(super) fn constant(&self, tensor: &TensorProto) -> TractResult<TypedTensor> {
-        let (ty, tensor) = proto::late_with(tensor, self.folder.as_deref(), self.onnx.resolver())?;
+    pub(super) fn constant(
+        &self,
+        tensor: &TensorProto,
+        memory: &Memory,
+    ) -> TractResult<TypedTensor> {
+        let read = (self.onnx.resolver(), memory);
+        let (ty, tensor) = proto::late_with(tensor, self.folder.as_deref(), read)?;
         TypedTensor::new(ty, tensor)
     }
 

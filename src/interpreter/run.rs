@@ -12,12 +12,15 @@ use crate::error::{self, Cause, Error};
 use crate::onnx::node::refusal;
 use crate::passes::facts::value_type::declared_type;
 use crate::plug::guard::without_panic;
+use crate::tensor::memory::Memory;
 
 /// The values of a running model.
 pub(super) struct ModelRun<'a> {
     pub(super) model: &'a Interpreter,
     values: Table<ValueId, RuntimeValue>,
     pub(super) observer: Option<&'a mut dyn Observer>,
+    /// Of weights that nothing takes any more.
+    pub(super) memory: Memory,
 }
 
 /// What runs an operator here rather than by tract: the inputs by place, then the outputs by place.
@@ -42,7 +45,7 @@ pub(super) type NodeInputs = Vec<Option<RuntimeValue>>;
 
 impl<'a> ModelRun<'a> {
     pub(super) fn new(model: &'a Interpreter) -> ModelRun<'a> {
-        ModelRun { model, values: Table::default(), observer: None }
+        ModelRun { model, values: Table::default(), observer: None, memory: Memory::of_weights() }
     }
 
     pub(super) fn observed_by(
@@ -102,7 +105,7 @@ impl<'a> ModelRun<'a> {
             let problem = format!("has nothing that makes `{}`", value.name);
             return Err(Error::from(Cause::Model { problem }).into());
         };
-        let mut value = RuntimeValue::Tensor(self.model.builder.constant(constant)?);
+        let mut value = RuntimeValue::Tensor(self.model.builder.constant(constant, &self.memory)?);
         if let Some(observer) = &mut self.observer
             && let Some(mut tensor) = self.model.observed(id, &value)
         {

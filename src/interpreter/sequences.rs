@@ -17,7 +17,7 @@ pub(super) fn constant(
     let value = attribute(run.model.graph.node(id), "value").and_then(|value| value.t.as_ref());
     match value {
         Some(tensor) if run.model.graph.node(id).attributes.len() == 1 => {
-            Ok(vec![RuntimeValue::Tensor(run.model.builder.constant(tensor)?)])
+            Ok(vec![RuntimeValue::Tensor(run.model.builder.constant(tensor, &run.memory)?)])
         }
         _ => run.tensors(id, inputs),
     }

@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use onnx_cast_graph::{NodeId, Table, ValueId};
-use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::pb::{TensorProto, ValueInfoProto};
 use tract_onnx::prelude::{Tensor, TractResult};
 
@@ -21,14 +20,14 @@ use crate::onnx::operators::registered::Registered;
 use crate::onnx::quantizers::QuantizerNode;
 use crate::passes::facts::fact::Facts;
 use crate::passes::facts::meaning::Meaning;
-use crate::tensor::proto;
+use crate::tensor::proto::{self, external::Resolver};
 
 /// What to lower a model by.
 pub(crate) struct PassOptions<'a> {
     /// Where external data is looked for.
     pub(crate) folder: Option<&'a Path>,
     /// How external data is read.
-    pub(crate) resolver: &'a dyn ModelDataResolver,
+    pub(crate) resolver: &'a Resolver,
     /// The operators that tract is to build.
     pub(crate) registered: Registered<'a>,
     /// Whether a declared type of an inner value that contradicts the graph is overlooked.

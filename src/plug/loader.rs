@@ -30,8 +30,7 @@ use crate::passes::{self, PassOptions};
 use crate::plug::guard::told_of;
 use crate::plug::loaded::Loaded;
 use crate::plug::model_types::{record_sizes, record_types};
-use crate::tensor::proto::external::FileReader;
-use crate::tensor::proto::external::Resolver;
+use crate::tensor::proto::external::{FileReader, Resolver};
 
 /// tract's ONNX loader with a complete `Cast`: wherever [`tract_onnx::onnx`] stands, this one can.
 ///
@@ -42,7 +41,8 @@ use crate::tensor::proto::external::Resolver;
 /// # TractResult::Ok(())
 /// ```
 pub fn onnx() -> CastOnnx {
-    CastOnnx::from(Onnx { provider: Arc::new(FileReader), ..tract_onnx::onnx() })
+    let onnx = Onnx { provider: Arc::new(FileReader), ..tract_onnx::onnx() };
+    CastOnnx { resolver: Resolver::File, ..CastOnnx::from(onnx) }
 }
 
 /// A tract `Onnx` and what it takes to load models with all 26 element types.
@@ -56,6 +56,7 @@ pub fn onnx() -> CastOnnx {
 #[derive(Clone)]
 pub struct CastOnnx {
     onnx: Onnx,
+    resolver: Resolver,
     widening: Widening,
     probes: bool,
     small_weights: bool,
@@ -101,6 +102,7 @@ impl From<Onnx> for CastOnnx {
         probe::register(&mut onnx);
         leave_out_kernels();
         CastOnnx {
+            resolver: Resolver::Given(onnx.provider.clone()),
             onnx,
             widening: Widening::default(),
             probes: false,
@@ -233,7 +235,7 @@ impl CastOnnx {
 
     /// How external data is read.
     pub(crate) fn resolver(&self) -> &Resolver {
-        &self.onnx.provider
+        &self.resolver
     }
 
     /// The operators that can be built, whatever their domains.
@@ -245,7 +247,7 @@ impl CastOnnx {
     fn options<'a>(&'a self, folder: Option<&'a Path>) -> PassOptions<'a> {
         PassOptions {
             folder,
-            resolver: self.onnx.provider.as_ref(),
+            resolver: &self.resolver,
             registered: Registered { operators: &self.onnx.op_register, is_known: is_known_build },
             ignore_value_info: self.onnx.ignore_value_info,
             ignore_output_types: self.onnx.ignore_output_types,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use tract_onnx::prelude::{Tensor, TractResult};
 
-use super::late::{self, LATE, MatrixSource};
+use super::late::{self, LATE, MatrixSource, PartReader};
 use super::memory::Memory;
 use super::quantization::{Prepared, Quantization};
 use crate::cast::quantize::layout::ScaleLayout;
@@ -41,25 +41,26 @@ impl Quantization {
         }
         let prepared = self.prepare(scale, zero_point)?;
         let layout = self.layout(x, &prepared, axis, block_size)?;
-        let quantization = self.clone().sharing(&Memory::default());
+        let quantization = self.clone();
         let source = CodeMatrix { quantization, codes: x.clone(), prepared, layout };
-        Ok(Some(late::matrix(Arc::new(source), y.datum_type(), [rows, columns])))
+        let (source, memory) = (Arc::new(source), Memory::default());
+        Ok(Some(late::matrix(source, y.datum_type(), [rows, columns], &memory)))
     }
 }
 
 impl MatrixSource for CodeMatrix {
-    fn read(&self, bytes: &mut Vec<u8>, before: usize, length: usize) -> TractResult<()> {
+    fn reader(&self) -> TractResult<PartReader<'_>> {
         let quantizer = self.quantization.quantizer();
         let [read, written] = [quantizer.x(), quantizer.y()].map(|ty| ty.carrier_bytes());
         let (read, written) = read.zip(written).context("a quantiser has no text")?;
-        let (first, count) = (before / written, length / written);
         let codes = self.codes.try_as_plain_ram()?.as_bytes();
-        let codes = codes.get(first * read..(first + count) * read);
-        let codes = codes.context("the codes are fewer than the matrix has elements")?;
-        let x = (codes, &[count][..]);
-        let part = self.quantization.part(x, &self.prepared, self.layout, first)?;
-        bytes.extend_from_slice(part.try_as_plain_ram()?.as_bytes());
-        Ok(())
+        Ok(Box::new(move |before, bytes| {
+            let (first, count) = (before / written, bytes.len() / written);
+            let codes = codes.get(first * read..(first + count) * read);
+            let codes = codes.context("the codes are fewer than the matrix has elements")?;
+            let place = (self.layout, first);
+            self.quantization.make_part(codes, &self.prepared, place, bytes)
+        }))
     }
 
     fn block(&self) -> usize {

@@ -10,9 +10,11 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
+use anyhow::Context;
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::internal::{ExoticFact, PlainStorage, TensorStorage};
 
+use crate::tensor::memory::Memory;
 use crate::tensor::output::{in_pieces, with_axis_moved};
 
 /// From so many bytes on a matrix is made late.
@@ -26,9 +28,8 @@ const BLOCK_OF_TRANSPOSE: usize = 1 << 20;
 
 /// What holds the elements of a matrix, row by row.
 pub(super) trait MatrixSource: fmt::Debug + Send + Sync {
-    /// Puts the bytes of elements that stand one behind the other into an empty buffer: given how many bytes of the matrix are
-    /// before them, and how many they have.
-    fn read(&self, bytes: &mut Vec<u8>, before: usize, length: usize) -> TractResult<()>;
+    /// What reads parts of it, one after the other. Fails when it cannot be read.
+    fn reader(&self) -> TractResult<PartReader<'_>>;
 
     /// How many bytes the columns have that are best read at once, behind one another, where all are taken.
     fn block(&self) -> usize;
@@ -36,6 +37,9 @@ pub(super) trait MatrixSource: fmt::Debug + Send + Sync {
     /// Whether parts of so many bytes of each row are better read one by one than all rows, which have so many.
     fn is_read_by_parts(&self, part: usize, row: usize) -> bool;
 }
+
+/// Fills a buffer with the bytes of elements that stand one behind the other, given how many bytes of the matrix are before them.
+pub(super) type PartReader<'a> = Box<dyn FnMut(usize, &mut [u8]) -> TractResult<()> + 'a>;
 
 /// What changes bytes of a matrix behind their reading, given how many bytes of the matrix stand before them.
 type Alteration = Arc<dyn Fn(usize, &mut [u8]) + Send + Sync>;
@@ -47,6 +51,8 @@ struct SourceMatrix {
     datum_type: DatumType,
     shape: [usize; 2],
     altered: Option<Alteration>,
+    /// Where what is read lies, and what is read next may lie again.
+    memory: Memory,
 }
 
 /// The memory of a matrix, which is empty until all of it is asked for.
@@ -55,7 +61,7 @@ struct Late {
     matrix: Arc<SourceMatrix>,
     /// Whether it is the transpose of that.
     is_turned: bool,
-    all: OnceLock<PlainStorage>,
+    all: OnceLock<Tensor>,
 }
 
 /// The matrix of plain numbers that a source holds, of which nothing is read yet.
@@ -63,8 +69,9 @@ pub(super) fn matrix(
     source: Arc<dyn MatrixSource>,
     datum_type: DatumType,
     shape: [usize; 2],
+    memory: &Memory,
 ) -> Tensor {
-    late(SourceMatrix { source, datum_type, shape, altered: None })
+    late(SourceMatrix { source, datum_type, shape, altered: None, memory: memory.clone() })
 }
 
 fn late(matrix: SourceMatrix) -> Tensor {
@@ -144,10 +151,10 @@ impl SourceMatrix {
         piece: usize,
         at: impl Fn(usize) -> usize,
     ) -> TractResult<Tensor> {
-        in_pieces(self.datum_type, &shape, piece, |bytes, place, length| {
-            bytes.clear();
+        let mut read = self.source.reader()?;
+        in_pieces((self.datum_type, &shape), piece, &self.memory, |place, bytes| {
             let before = at(place);
-            self.source.read(bytes, before, length)?;
+            read(before, bytes)?;
             self.altered.iter().for_each(|alter| alter(before, bytes));
             Ok(())
         })
@@ -192,18 +199,18 @@ impl TensorStorage for Late {
     }
 
     fn as_plain_ram(&self) -> Option<&PlainStorage> {
-        self.all.get()
+        self.all.get()?.as_plain_ram_storage()
     }
 
     /// Whoever changes a tensor changes its own copy, for which all is read.
     fn as_plain_ram_mut(&mut self) -> Option<&mut PlainStorage> {
         self.materialize_plain_ram().ok()?;
-        self.all.get_mut()
+        self.all.get_mut()?.as_plain_ram_storage_mut()
     }
 
     fn into_plain_ram(self: Box<Self>) -> Option<PlainStorage> {
         self.materialize_plain_ram().ok()?;
-        self.all.into_inner()
+        Some(PlainStorage::from(self.all.into_inner()?.into_blob().ok()?))
     }
 
     fn dyn_hash(&self, mut state: &mut dyn Hasher) {
@@ -223,12 +230,15 @@ impl TensorStorage for Late {
     }
 
     fn materialize_plain_ram(&self) -> TractResult<&PlainStorage> {
-        if let Some(all) = self.all.get() {
-            return Ok(all);
-        }
         let [rows, _] = self.matrix.shape;
-        let read = PlainStorage::from(self.part(0, rows)?.into_blob()?);
-        Ok(self.all.get_or_init(|| read))
+        let all = match self.all.get() {
+            Some(all) => all,
+            None => {
+                let read = self.part(0, rows)?;
+                self.all.get_or_init(|| read)
+            }
+        };
+        all.as_plain_ram_storage().context("numbers are plain memory")
     }
 
     fn slice(

@@ -46,31 +46,54 @@ pub(super) fn convert(
     }
 }
 
-/// What a quantiser's kernel makes of the bytes of as many elements of its x as a shape has, whose place in the layout the
-/// scales tell.
+/// A quantiser's kernel, and the scales that it takes, whose place in the layout they tell.
+pub(super) struct Scaling<'a> {
+    pub(super) kernel: &'a ScaleKernel,
+    pub(super) level: Level,
+    pub(super) quantizer: Quantizer,
+    pub(super) scales: Scales<'a>,
+}
+
+/// What it makes of the bytes of as many elements of its x as a shape has.
 pub(super) fn scale(
-    kernel: &ScaleKernel,
-    level: Level,
-    quantizer: Quantizer,
-    scales: Scales,
+    scaling: &Scaling,
     (bytes, shape): (&[u8], &[usize]),
     memory: &Memory,
 ) -> TractResult<Tensor> {
-    let elements: usize = shape.iter().product();
-    let [read, written] = [quantizer.x(), quantizer.y()].map(|ty| ty.carrier_bytes().unwrap_or(1));
-    anyhow::ensure!(bytes.len() == elements * read, "another number of bytes");
-    // SAFETY: y is numeric, so its carrier is one of plain bytes. A kernel writes every byte of the part that it is given an
-    // input of as many elements for, and the parts are all of the output.
+    // SAFETY: y is numeric, so its carrier is one of plain bytes, all of which are written.
     unsafe {
-        fill(quantizer.y().datum_type(), shape, memory, |output| {
-            in_parts(output, written, elements, |range, part| {
-                let src = &bytes[range.start * read..range.end * read];
-                let scales = Scales { first: scales.first + range.start, ..scales };
-                kernel.run(level, scales, src, part);
-            });
-            Ok(())
+        fill(scaling.quantizer.y().datum_type(), shape, memory, |output| {
+            write_scaled(scaling, bytes, output)
         })
     }
+}
+
+/// The same, over as many bytes as y has.
+pub(super) fn scale_over(scaling: &Scaling, bytes: &[u8], output: &mut [u8]) -> TractResult<()> {
+    // SAFETY: the same memory, to which a kernel writes nothing that is not initialised.
+    let output =
+        unsafe { std::slice::from_raw_parts_mut(output.as_mut_ptr().cast(), output.len()) };
+    write_scaled(scaling, bytes, output)
+}
+
+/// Writes every byte of an output of as many elements as there are bytes of x for. Fails when it is of another number.
+fn write_scaled(
+    scaling: &Scaling,
+    bytes: &[u8],
+    output: &mut [MaybeUninit<u8>],
+) -> TractResult<()> {
+    let Scaling { kernel, level, quantizer, scales } = *scaling;
+    let [read, written] = [quantizer.x(), quantizer.y()].map(|ty| ty.carrier_bytes().unwrap_or(1));
+    let elements = output.len() / written;
+    let is_of_both = output.len() == elements * written && bytes.len() == elements * read;
+    anyhow::ensure!(is_of_both, "another number of bytes");
+    // A kernel writes every byte of the part that it is given an input of as many elements for.
+    in_parts(output, written, elements, |range, part| {
+        let src = &bytes[range.start * read..range.end * read];
+        let scales = Scales { first: scales.first + range.start, ..scales };
+        kernel.run(level, scales, src, part);
+    });
+    Ok(())
 }
 
 /// The elements of numbers that strings spell, as many as the output's shape asks for; the index of the first string that
@@ -104,23 +127,28 @@ pub(super) fn parse(
     output.map(|output| if index < texts.len() { Err(index) } else { Ok(output) })
 }
 
-/// A tensor of numbers of which `read` puts a piece at a time into the buffer: given how many bytes are
-/// before it, and how many it has.
-/// Its errors are those of `read`, and when it puts in another number of bytes.
+/// A tensor of numbers of which `read` fills a buffer with a piece at a time, given how many bytes are before it. Its errors are
+/// those of `read`.
 pub(super) fn in_pieces(
-    datum_type: DatumType,
-    shape: &[usize],
+    (datum_type, shape): (DatumType, &[usize]),
     piece: usize,
-    mut read: impl FnMut(&mut Vec<u8>, usize, usize) -> TractResult<()>,
+    memory: &Memory,
+    mut read: impl FnMut(usize, &mut [u8]) -> TractResult<()>,
 ) -> TractResult<Tensor> {
     anyhow::ensure!(datum_type.is_number(), "{datum_type:?} is no number");
-    let mut bytes = vec![];
+    let elements: usize = shape.iter().product();
+    if elements * datum_type.size_of() <= piece {
+        let mut tensor = Tensor::zero_dt(datum_type, shape)?;
+        read(0, tensor.as_bytes_mut())?;
+        return Ok(tensor);
+    }
+    let mut bytes = vec![0; piece];
     // SAFETY: numbers are plain bytes; every piece is written, or the tensor is dropped.
     unsafe {
-        fill(datum_type, shape, &Memory::default(), |output| {
+        fill(datum_type, shape, memory, |output| {
             for (place, part) in output.chunks_mut(piece).enumerate() {
-                read(&mut bytes, place * piece, part.len())?;
-                anyhow::ensure!(bytes.len() == part.len(), "another number of bytes");
+                let bytes = &mut bytes[..part.len()];
+                read(place * piece, bytes)?;
                 part.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), part.len());
             }
             Ok(())

@@ -8,7 +8,7 @@ use anyhow::{anyhow, ensure};
 use tract_onnx::prelude::{TVec, Tensor, TractResult};
 
 use super::memory::Memory;
-use super::output;
+use super::output::{self, Scaling};
 use crate::cast::element_type::ElementType;
 use crate::cast::kernel::level::Level;
 use crate::cast::quantize::kernel::{ScaleKernel, Scales};
@@ -182,8 +182,8 @@ impl Quantization {
         block_size: usize,
     ) -> TractResult<Tensor> {
         let layout = self.layout(x, prepared, axis, block_size)?;
-        let bytes = x.try_as_plain_ram()?.as_bytes();
-        self.part((bytes, x.shape()), prepared, layout, 0)
+        let x = (x.try_as_plain_ram()?.as_bytes(), x.shape());
+        output::scale(&self.scaling(prepared, layout, 0), x, &self.memory)
     }
 
     /// How scales that have been read lie in x. Fails when they do not fit it.
@@ -199,18 +199,29 @@ impl Quantization {
         layout.map_err(anyhow::Error::msg)
     }
 
-    /// Makes a part of y, of this shape, of the bytes of its elements of x, which stand one behind the other from the place `first`
-    /// on.
-    pub(super) fn part(
+    /// Makes a part of y of the bytes of its elements of x, which stand one behind the other from the place `first` on.
+    pub(super) fn make_part(
         &self,
-        x: (&[u8], &[usize]),
+        x: &[u8],
         prepared: &Prepared,
+        (layout, first): (ScaleLayout, usize),
+        y: &mut [u8],
+    ) -> TractResult<()> {
+        output::scale_over(&self.scaling(prepared, layout, first), x, y)
+    }
+
+    fn scaling<'a>(
+        &'a self,
+        prepared: &'a Prepared,
         layout: ScaleLayout,
         first: usize,
-    ) -> TractResult<Tensor> {
-        let kernel = if prepared.has_zero_points { &self.moved } else { &self.plain };
-        let scales = Scales { parameters: &prepared.parameters, layout, first };
-        output::scale(kernel, self.level, self.quantizer, scales, x, &self.memory)
+    ) -> Scaling<'a> {
+        Scaling {
+            kernel: if prepared.has_zero_points { &self.moved } else { &self.plain },
+            level: self.level,
+            quantizer: self.quantizer,
+            scales: Scales { parameters: &prepared.parameters, layout, first },
+        }
     }
 }
 

@@ -27,7 +27,8 @@ const HUGE_PAGE: usize = 2 << 20;
 /// Outputs that nobody uses any more, shared by the conversions that hold it.
 ///
 /// An output is given back once as many others have been made as there are conversions: each has had its turn then, so
-/// that between two runs of a plan no more is kept than what its casts have put out.
+/// that between two runs of a plan no more is kept than what its casts have put out. Of weights, as many others as the
+/// layers of a transformer have.
 #[derive(Clone, Default)]
 pub(crate) struct Memory(Arc<Mutex<TensorPool>>);
 
@@ -39,6 +40,8 @@ impl fmt::Debug for Memory {
 
 #[derive(Default)]
 struct TensorPool {
+    /// How many others are made at least until what is kept is given back.
+    least: usize,
     /// How many outputs have been made.
     made: usize,
     /// Buffers and when they were kept, oldest first.
@@ -64,7 +67,7 @@ impl TensorPool {
     #[must_use]
     fn keep_buffer(&mut self, buffer: Blob, home: &Arc<Mutex<TensorPool>>) -> Vec<Blob> {
         self.buffers.push_back((self.made, buffer));
-        let oldest = self.made.saturating_sub(Arc::strong_count(home));
+        let oldest = self.made.saturating_sub(Arc::strong_count(home).max(self.least));
         let too_old = self.buffers.partition_point(|(made, _)| *made < oldest);
         self.buffers.drain(..too_old).map(|(_, buffer)| buffer).collect()
     }
@@ -94,6 +97,12 @@ impl TensorPool {
 }
 
 impl Memory {
+    /// For weights that are read one after the other: those of a layer are as large as those of the one before it.
+    pub(crate) fn of_weights() -> Memory {
+        const IN_A_LAYER: usize = 8;
+        Memory(Arc::new(Mutex::new(TensorPool { least: IN_A_LAYER, ..TensorPool::default() })))
+    }
+
     /// A tensor whose bytes are still to be written, of numbers or truth values.
     ///
     /// # Safety

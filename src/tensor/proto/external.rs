@@ -5,17 +5,18 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::bail;
 use onnx_cast_graph::counted;
 use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::pb::TensorProto;
 use tract_onnx::pb::tensor_proto::DataLocation;
 use tract_onnx::prelude::TractResult;
 
-use crate::tensor::late::MatrixSource;
+use crate::tensor::late::{MatrixSource, PartReader};
 
 /// Whether a tensor's data is beside the model.
 pub(crate) fn is_external(proto: &TensorProto) -> bool {
@@ -72,7 +73,57 @@ pub(super) fn inside(folder: &Path, location: &str) -> TractResult<PathBuf> {
 }
 
 /// How external data is read.
-pub(crate) type Resolver = Arc<dyn ModelDataResolver + Send + Sync>;
+#[derive(Clone)]
+pub(crate) enum Resolver {
+    /// From its file, of which no more is read than is asked for.
+    File,
+    /// As a program has told tract's loader.
+    Given(Arc<dyn ModelDataResolver + Send + Sync>),
+}
+
+impl Resolver {
+    /// A file whose parts are to be read. Fails when it cannot be opened.
+    pub(super) fn open<'a>(&'a self, path: &'a Path) -> TractResult<DataFile<'a>> {
+        Ok(match self {
+            Resolver::File => DataFile::Open(File::open(path)?),
+            Resolver::Given(resolver) => DataFile::Resolved { resolver: &**resolver, path },
+        })
+    }
+}
+
+/// A file of external data, of which parts are read.
+pub(super) enum DataFile<'a> {
+    Open(File),
+    Resolved { resolver: &'a dyn ModelDataResolver, path: &'a Path },
+}
+
+impl DataFile<'_> {
+    /// Fills a buffer with what the file holds from an offset on, in bytes. Fails when it holds less.
+    pub(super) fn read(&mut self, offset: usize, buffer: &mut [u8]) -> TractResult<()> {
+        let wanted = buffer.len();
+        let found = match self {
+            DataFile::Open(file) => {
+                file.seek(SeekFrom::Start(offset as u64))?;
+                match file.read_exact(buffer) {
+                    Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                        file.metadata()?.len().saturating_sub(offset as u64)
+                    }
+                    read => return Ok(read?),
+                }
+            }
+            DataFile::Resolved { resolver, path } => {
+                let mut bytes = vec![];
+                resolver.read_bytes_from_path(&mut bytes, path, offset, Some(wanted))?;
+                if bytes.len() == wanted {
+                    buffer.copy_from_slice(&bytes);
+                    return Ok(());
+                }
+                bytes.len() as u64
+            }
+        };
+        bail!("holds {} from offset {offset}, not {wanted}", counted(found, "byte"))
+    }
+}
 
 /// Where the elements of a matrix are, one behind the other.
 pub(super) struct ExternalPlace {
@@ -88,9 +139,9 @@ const LEAST_PART: usize = 1 << 12;
 const LEAST_ROW: usize = 1 << 14;
 
 impl MatrixSource for ExternalPlace {
-    fn read(&self, bytes: &mut Vec<u8>, before: usize, length: usize) -> TractResult<()> {
-        let at = self.offset.saturating_add(before);
-        self.resolver.read_bytes_from_path(bytes, &self.path, at, Some(length))
+    fn reader(&self) -> TractResult<PartReader<'_>> {
+        let mut file = self.resolver.open(&self.path)?;
+        Ok(Box::new(move |before, bytes| file.read(self.offset.saturating_add(before), bytes)))
     }
 
     fn block(&self) -> usize {

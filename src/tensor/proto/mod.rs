@@ -16,7 +16,6 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use onnx_cast_graph::counted;
-use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 use tract_onnx::prelude::{Tensor, TractResult};
 
@@ -25,9 +24,10 @@ use crate::error::{self, Cause, Error, Result};
 use crate::tensor::carrier;
 use crate::tensor::late::{self, LATE, PIECE};
 pub use crate::tensor::late::{altered, untransposed};
+use crate::tensor::memory::Memory;
 use crate::tensor::output;
 pub(crate) use external::is_external;
-use external::{External, ExternalPlace, FileReader, Resolver, inside};
+use external::{External, ExternalPlace, Resolver, inside};
 use field::TensorField;
 use packed::{pack, packed_length, unpack};
 
@@ -40,18 +40,19 @@ use packed::{pack, packed_length, unpack};
 /// When the element type is not one of the 26, a dimension is negative, the data is not exactly as long as the
 /// dimensions say, or more than one field holds data.
 pub fn read(proto: &TensorProto, folder: Option<&Path>) -> Result<(ElementType, Tensor)> {
-    read_with(proto, folder, &FileReader).map_err(Error::of)
+    read_with(proto, folder, &Resolver::File).map_err(Error::of)
 }
 
 /// As [`read`], external data through the resolver of a tract `Onnx`.
 pub(crate) fn read_with(
     proto: &TensorProto,
     folder: Option<&Path>,
-    resolver: &dyn ModelDataResolver,
+    resolver: &Resolver,
 ) -> TractResult<(ElementType, Tensor)> {
     let reader = TensorReader::new(proto)?;
     let is_external = is_external(proto);
-    let tensor = if is_external { reader.external(folder, resolver) } else { reader.data() };
+    let read = (resolver, &Memory::default());
+    let tensor = if is_external { reader.external(folder, read) } else { reader.data() };
     Ok((reader.ty, tensor?))
 }
 
@@ -63,28 +64,34 @@ pub(crate) fn read_with(
 ///
 /// Those of [`read`]. A file that becomes shorter afterwards is an error of what reads it.
 pub fn read_late(proto: &TensorProto, folder: Option<&Path>) -> Result<(ElementType, Tensor)> {
-    let resolver: Resolver = Arc::new(FileReader);
-    late_with(proto, folder, &resolver).map_err(Error::of)
+    late_with(proto, folder, (&Resolver::File, &Memory::default())).map_err(Error::of)
 }
 
-/// As [`read_late`], external data through the resolver of a tract `Onnx`.
+/// As [`read_late`], external data through the resolver of a tract `Onnx`, into memory that is used again.
 pub(crate) fn late_with(
     proto: &TensorProto,
     folder: Option<&Path>,
-    resolver: &Resolver,
+    (resolver, memory): (&Resolver, &Memory),
 ) -> TractResult<(ElementType, Tensor)> {
     let reader = TensorReader::new(proto)?;
-    if let (&[rows, columns], true) = (&*reader.shape, is_external(proto) && reader.is_copied()) {
+    if !is_external(proto) {
+        return Ok((reader.ty, reader.data()?));
+    }
+    if let (&[rows, columns], true) = (&*reader.shape, reader.is_copied()) {
         let whole = reader.packed_bytes()?;
         if whole >= LATE {
             let (path, offset) = reader.external_data(folder)?;
-            reader.read_piece(&**resolver, &path, offset, (&mut vec![], whole - 1, 1))?;
+            reader.in_file(
+                resolver
+                    .open(&path)
+                    .and_then(|mut file| file.read(offset.saturating_add(whole - 1), &mut [0])),
+            )?;
             let (datum_type, shape) = (reader.ty.datum_type(), [rows, columns]);
             let place = ExternalPlace { resolver: resolver.clone(), path, offset };
-            return Ok((reader.ty, late::matrix(Arc::new(place), datum_type, shape)));
+            return Ok((reader.ty, late::matrix(Arc::new(place), datum_type, shape, memory)));
         }
     }
-    read_with(proto, folder, &**resolver)
+    Ok((reader.ty, reader.external(folder, (resolver, memory))?))
 }
 
 /// Checks what [`read_with`] would refuse, without copying the data of numeric tensors and without reading a side file.
@@ -228,37 +235,28 @@ impl<'a> TensorReader<'a> {
     fn external(
         &self,
         folder: Option<&Path>,
-        resolver: &dyn ModelDataResolver,
+        (resolver, memory): (&Resolver, &Memory),
     ) -> TractResult<Tensor> {
         let (path, offset) = self.external_data(folder)?;
-        let read = |bytes: &mut Vec<u8>, at: usize, length: usize| {
-            self.read_piece(resolver, &path, offset, (bytes, at, length))
-        };
-        let (whole, mut bytes) = (self.packed_bytes()?, vec![]);
-        if whole <= PIECE || !self.is_copied() {
-            read(&mut bytes, 0, whole)?;
+        let mut file = self.in_file(resolver.open(&path))?;
+        let mut read =
+            |at: usize, bytes: &mut [u8]| self.in_file(file.read(offset.saturating_add(at), bytes));
+        let whole = self.packed_bytes()?;
+        if whole > PIECE {
+            // Room is made for what the file holds.
+            read(whole - 1, &mut [0])?;
+        }
+        if !self.is_copied() {
+            let mut bytes = vec![0; whole];
+            read(0, &mut bytes)?;
             return self.raw(&bytes);
         }
-        // Room is made for what the file holds.
-        read(&mut bytes, whole - 1, 1)?;
-        output::in_pieces(self.ty.datum_type(), &self.shape, PIECE, read)
+        output::in_pieces((self.ty.datum_type(), &self.shape), PIECE, memory, read)
     }
 
-    /// A piece of a file: the bytes from an offset on, and not those behind it.
-    fn read_piece(
-        &self,
-        resolver: &dyn ModelDataResolver,
-        path: &Path,
-        offset: usize,
-        (bytes, at, length): (&mut Vec<u8>, usize, usize),
-    ) -> TractResult<()> {
-        bytes.clear();
-        let result =
-            resolver.read_bytes_from_path(bytes, path, offset.saturating_add(at), Some(length));
-        result.with_context(|| {
-            format!("tensor `{}`: external data", error::shown(&self.proto.name))
-        })?;
-        Ok(self.check_length("bytes of data", bytes.len(), length)?)
+    /// What was read of a file, or an error that names the tensor.
+    fn in_file<T>(&self, read: TractResult<T>) -> TractResult<T> {
+        read.with_context(|| format!("tensor `{}`: external data", error::shown(&self.proto.name)))
     }
 
     /// From packed little-endian bytes.

@@ -5,15 +5,18 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 
+use anyhow::Context;
 use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 use tract_onnx::prelude::*;
+use tract_onnx_cast::audit::{Number, Numbers};
 use tract_onnx_cast::{ElementType, Family, tensor_proto};
 
+use crate::cli::measure::reals::NumberReader;
 use crate::cli::measure::value::part;
 use crate::cli::tensor::NamedTensor;
 
-/// How many elements are looked at at once.
-const BLOCK: usize = 1 << 16;
+/// How many elements are read at once.
+const PART: usize = 1 << 16;
 
 /// A tensor whose elements can be read some at a time.
 #[derive(Clone)]
@@ -149,6 +152,67 @@ impl<'a> Elements<'a> {
     }
 }
 
+/// Reads elements in their order, integers of 64 bits exactly, others as numbers.
+pub(crate) struct ElementReader<'a> {
+    elements: &'a Elements<'a>,
+    /// Of what is in memory.
+    reader: Option<NumberReader<'a>>,
+    /// What was read last of a file, and the place of its first element.
+    part: Option<(usize, Tensor)>,
+    reals: Vec<f64>,
+    exact: Option<Numbers>,
+}
+
+impl<'a> ElementReader<'a> {
+    pub(crate) fn of(elements: &'a Elements<'a>) -> ElementReader<'a> {
+        let reader = match &elements.held {
+            ElementStorage::InMemory(tensor) => Some(NumberReader::of(elements.ty, tensor)),
+            ElementStorage::InFile { .. } => None,
+        };
+        ElementReader { elements, reader, part: None, reals: vec![], exact: None }
+    }
+
+    /// Reads some of them, not more than are read of a file at once; no text. Fails when they cannot be read.
+    pub(crate) fn read(&mut self, places: Range<usize>) -> TractResult<()> {
+        let ElementReader { elements, reader, part, reals, exact } = self;
+        let ty = elements.ty;
+        if matches!(ty, ElementType::Int64 | ElementType::Uint64) {
+            *exact = Some(Numbers::of(ty, &elements.part(places)?)?);
+            return Ok(());
+        }
+        let read = match reader {
+            Some(reader) => reader.read(places, reals),
+            None => {
+                let is_held = |(first, held): &(usize, Tensor)| {
+                    *first <= places.start && places.end <= *first + held.len()
+                };
+                if !part.as_ref().is_some_and(is_held) {
+                    let end = elements.len().min(places.start + PART);
+                    *part = Some((places.start, elements.part(places.start..end)?));
+                }
+                part.as_ref().and_then(|(first, held)| {
+                    let places = places.start - first..places.end - first;
+                    NumberReader::of(ty, held).read(places, reals)
+                })
+            }
+        };
+        read.context("its elements cannot be read")
+    }
+
+    /// What was read last; nothing of integers of 64 bits.
+    pub(crate) fn reals(&self) -> &[f64] {
+        &self.reals
+    }
+
+    /// One of those that were read last.
+    pub(crate) fn get(&self, index: usize) -> Option<Number> {
+        match &self.exact {
+            Some(exact) => exact.get(index),
+            None => self.reals.get(index).map(|x| Number::Real(*x)),
+        }
+    }
+}
+
 /// A tensor of some of the elements of one whose data begins at a byte of a file: so many from a
 /// place on at which a byte begins.
 fn section(proto: &TensorProto, offset: usize, (start, count): (usize, usize)) -> TensorProto {
@@ -169,9 +233,9 @@ fn section(proto: &TensorProto, offset: usize, (start, count): (usize, usize)) -
     }
 }
 
-/// All places, as many at once as are looked at.
-pub(super) fn blocks(length: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..length).step_by(BLOCK).map(move |start| start..length.min(start + BLOCK))
+/// All places, as many at once as are read.
+pub(super) fn parts(length: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..length).step_by(PART).map(move |start| start..length.min(start + PART))
 }
 
 #[cfg(test)]

@@ -1,5 +1,24 @@
 //! What many numbers come to: several side by side, none of which waits for another.
 
+/// So many elements are looked at together: what is known of them stays in the nearest cache.
+pub(crate) const AT_ONCE: usize = 512;
+
+/// Room for what is known of so many elements, which is not made anew for each time.
+pub(crate) struct Room<const SIDES: usize>([[f64; AT_ONCE]; SIDES]);
+
+impl<const SIDES: usize> Room<SIDES> {
+    #[inline(always)]
+    pub(crate) fn new() -> Room<SIDES> {
+        Room([[0.0; AT_ONCE]; SIDES])
+    }
+
+    /// The room for so many elements of each side, in which something is written.
+    #[inline(always)]
+    pub(crate) fn of(&mut self, elements: usize) -> [&mut [f64]; SIDES] {
+        self.0.each_mut().map(|side| side.get_mut(..elements).unwrap_or_default())
+    }
+}
+
 /// How many sums there are side by side.
 const SIDE_BY_SIDE: usize = 8;
 

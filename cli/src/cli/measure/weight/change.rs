@@ -10,13 +10,15 @@ use tract_onnx_cast::kernel::Level;
 use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 
 use crate::cli::found::finding::Code;
-use crate::cli::measure::elements::{Elements, blocks};
+use crate::cli::measure::elements::{ElementReader, Elements, parts};
 use crate::cli::measure::exact::ExactValues;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::peak;
-use crate::cli::measure::reach::{STANDS_FOR_INFINITY, is_cut_mask};
+use crate::cli::measure::reach::is_cut_mask;
+use crate::cli::measure::reals::blocks;
 use crate::cli::measure::value::{coordinates, shown};
 use crate::cli::measure::weight::grid::{Grid, ROW, Rounded};
+use crate::cli::measure::weight::outcomes::{ElementOutcomes, Halved};
 
 /// From how many elements on a constant is a weight, rather than a number of the computation or a shape.
 pub(crate) const WEIGHT: usize = 8;
@@ -34,10 +36,15 @@ const PLACES: usize = 1 << 20;
 /// Numbers of both sides at some places of a weight.
 struct NumberPairs<'a> {
     places: Range<usize>,
-    x: &'a Numbers,
-    y: &'a Numbers,
-    /// The largest magnitudes of the two whole sides.
+    x: &'a ElementReader<'a>,
+    y: &'a ElementReader<'a>,
+    /// The largest magnitude of the whole reference.
     peak: f64,
+}
+
+/// What else those are judged by that are more than rounded.
+struct Whole {
+    /// The largest magnitude of the converted side.
     end: f64,
     /// Whether the reference's are zeros and one negative number.
     is_mask: bool,
@@ -63,6 +70,13 @@ pub(crate) struct WeightChange {
     is_damage: bool,
     /// Whether the converted side is what a Cast makes of the reference, which spoils nothing.
     is_cast: bool,
+}
+
+impl Whole {
+    fn of(reference: &Elements, converted: &Elements, peak: f64) -> TractResult<Whole> {
+        let is_mask = is_cut_mask(-1e4, -peak) && is_zero_or(reference, -peak)?;
+        Ok(Whole { end: largest(converted)?, is_mask })
+    }
 }
 
 impl WeightChange {
@@ -113,21 +127,32 @@ impl WeightChange {
         stored: Option<ElementType>,
     ) -> TractResult<()> {
         let (from, to, length) = (reference.ty, converted.ty, reference.len());
-        let (peak, end) = (largest(reference)?, largest(converted)?);
-        let is_mask = is_cut_mask(-1e4, -peak) && is_zero_or(reference, -peak)?;
+        let peak = largest(reference)?;
         let mut found = ElementOutcomes::default();
+        let [mut x, mut y] = [reference, converted].map(ElementReader::of);
+        let (mut whole, mut rows) = (None, vec![]);
         for places in blocks(length) {
-            let x = Numbers::of(from, &reference.part(places.clone())?)?;
-            let y = Numbers::of(to, &converted.part(places.clone())?)?;
-            let block = NumberPairs { places, x: &x, y: &y, peak, end, is_mask };
+            x.read(places.clone())?;
+            y.read(places.clone())?;
+            let block = NumberPairs { places, x: &x, y: &y, peak };
             Level::best().run(
                 #[inline(always)]
-                || self.hold(&block, grid, &mut found),
+                || self.hold(&block, grid, &mut found, &mut rows),
             );
+            if rows.is_empty() {
+                continue;
+            }
+            let whole = match &whole {
+                Some(whole) => whole,
+                None => whole.insert(Whole::of(reference, converted, peak)?),
+            };
+            for row in rows.drain(..) {
+                self.hold_each(&block, row, (grid, whole), &mut found);
+            }
         }
         let ElementOutcomes { outcomes, farthest, is_clipped, is_at_end, is_spoiled } = found;
         self.outcomes = outcomes.into_iter().collect();
-        if end == 0.0 && peak > 0.0 && !self.is_odd() {
+        if peak > 0.0 && self.may_have_vanished() && largest(converted)? == 0.0 {
             // An epsilon that vanishes divides by zero.
             (0..length).for_each(|place| self.add_place(place));
         }
@@ -148,20 +173,27 @@ impl WeightChange {
         Ok(())
     }
 
-    /// Judges numbers, a row together where none of it is more than rounded.
+    /// Judges numbers, a row together where none of it is more than rounded. Other rows are left.
     #[inline(always)]
-    fn hold(&mut self, pairs: &NumberPairs, grid: &Grid, found: &mut ElementOutcomes) {
-        let [x, y] = [pairs.x, pairs.y].map(|side| side.reals().unwrap_or_default());
-        let (x, y) = (x.as_chunks::<ROW>().0, y.as_chunks::<ROW>().0);
+    fn hold(
+        &mut self,
+        pairs: &NumberPairs,
+        grid: &Grid,
+        found: &mut ElementOutcomes,
+        left: &mut Vec<Range<usize>>,
+    ) {
+        let (x, y) = (pairs.x.reals().as_chunks::<ROW>().0, pairs.y.reals().as_chunks::<ROW>().0);
         let mut together = Rounded::default();
         for (place, (x, y)) in x.iter().zip(y).enumerate() {
             match grid.rounded(x, y, pairs.peak) {
                 Some(rounded) => together.add(&rounded),
-                None => self.hold_each(pairs, place * ROW..(place + 1) * ROW, grid, found),
+                None => left.push(place * ROW..(place + 1) * ROW),
             }
         }
         let held = x.len().min(y.len()) * ROW;
-        self.hold_each(pairs, held..pairs.places.len(), grid, found);
+        if held < pairs.places.len() {
+            left.push(held..pairs.places.len());
+        }
         self.max_abs = self.max_abs.max(together.farthest);
         found.add_rounded(&together);
     }
@@ -172,17 +204,17 @@ impl WeightChange {
         &mut self,
         pairs: &NumberPairs,
         row: Range<usize>,
-        grid: &Grid,
+        (grid, whole): (&Grid, &Whole),
         found: &mut ElementOutcomes,
     ) {
-        let NumberPairs { places, x, y, peak, end, is_mask } = pairs;
+        let NumberPairs { places, x, y, peak } = pairs;
         for index in row {
             let Some((a, b)) = x.get(index).zip(y.get(index)) else { continue };
-            let (outcome, error) = (grid.outcome(a, b, *peak, *end), a.distance(b));
+            let (outcome, error) = (grid.outcome(a, b, *peak, whole.end), a.distance(b));
             self.max_abs = self.max_abs.max(if error.is_finite() { error } else { 0.0 });
             let place = places.start + index;
             let (want, got) = (a.rounded(), b.rounded());
-            let is_cut = *is_mask && is_cut_mask(got, want);
+            let is_cut = whole.is_mask && is_cut_mask(got, want);
             let magnitude = if is_cut { f64::INFINITY } else { want.abs() };
             if found.is_odd(place, outcome, error, magnitude) {
                 self.add_place(place);
@@ -195,6 +227,12 @@ impl WeightChange {
         if self.places.len() < PLACES {
             self.places.push(place);
         }
+    }
+
+    /// Whether each value is the same or has become 0, and some have, so that nothing may be left.
+    fn may_have_vanished(&self) -> bool {
+        let is_gone = |code: &Code| matches!(code, Code::Flushed | Code::Exact);
+        self.outcomes.contains_key(&Code::Flushed) && self.outcomes.keys().all(is_gone)
     }
 
     /// Whether there is more than a rounding.
@@ -260,7 +298,7 @@ impl WeightChange {
         let is_halved = is_half && from == ElementType::Float;
         let (mut stats, mut found, mut most) =
             (CastStats::default(), ElementOutcomes::default(), 0.0f64);
-        for places in blocks(reference.len()) {
+        for places in parts(reference.len()) {
             let x = reference.part(places.clone())?;
             let y = converted.part(places.clone())?;
             if from == to && x.as_bytes() == y.as_bytes() {
@@ -331,92 +369,9 @@ fn is_never_rounded(ty: ElementType) -> bool {
     }
 }
 
-/// What has been found of values, one by one.
-#[derive(Default)]
-struct ElementOutcomes {
-    outcomes: Vec<(Code, u64)>,
-    /// The place of the largest difference of a value that is more than rounded.
-    farthest: Option<(usize, f64)>,
-    /// Whether values of a size that counts were cut off, are at the end of the type, or were spoiled.
-    is_clipped: bool,
-    is_at_end: bool,
-    is_spoiled: bool,
-}
-
-impl ElementOutcomes {
-    fn count(&mut self, outcome: Code) {
-        self.add(outcome, 1);
-    }
-
-    /// Adds values that were counted together.
-    fn add_rounded(&mut self, together: &Rounded) {
-        let Rounded { exact, near, flushed, .. } = *together;
-        let all = [(Code::Exact, exact), (Code::Flushed, flushed), (Code::Rounded, near - flushed)];
-        let some = all.into_iter().filter(|(_, elements)| *elements > 0);
-        some.for_each(|(outcome, elements)| self.add(outcome, elements));
-    }
-
-    fn add(&mut self, outcome: Code, elements: u64) {
-        match self.outcomes.iter_mut().find(|(code, _)| *code == outcome) {
-            Some((_, count)) => *count += elements,
-            None => self.outcomes.push((outcome, elements)),
-        }
-    }
-
-    /// Notes what became of a value; whether it is more than rounded.
-    fn is_odd(&mut self, index: usize, outcome: Code, error: f64, magnitude: f64) -> bool {
-        self.count(outcome);
-        if matches!(outcome, Code::Exact | Code::Rounded | Code::Flushed) {
-            return false;
-        }
-        let error = if error.is_finite() { error } else { f64::MAX };
-        if self.farthest.is_none_or(|(_, most)| error > most) {
-            self.farthest = Some((index, error));
-        }
-        if magnitude < STANDS_FOR_INFINITY || magnitude.is_nan() {
-            self.is_clipped |= outcome == Code::Clipped;
-            self.is_at_end |= matches!(outcome, Code::Overflowed | Code::Saturated);
-            self.is_spoiled |= matches!(outcome, Code::BecameNan | Code::NanLost);
-        }
-        true
-    }
-}
-
-/// What an exact cast to half precision has made of FLOAT, none of which is infinite or NaN.
-struct Halved {
-    exact: u64,
-    flushed: u64,
-    farthest: f64,
-}
-
-impl Halved {
-    /// Counts what has come back; `None` where a value is infinite or NaN.
-    fn of(wide: &Tensor, back: &Tensor) -> TractResult<Option<Halved>> {
-        // Few enough that no count overflows. Integers alone are counted many at once.
-        const ROW: usize = 1 << 12;
-        let (wide, back) = (wide.try_as_plain_ram()?, back.try_as_plain_ram()?);
-        let rows = wide.as_slice::<f32>()?.chunks(ROW).zip(back.as_slice::<f32>()?.chunks(ROW));
-        let (mut exact, mut flushed, mut farthest, mut is_odd) = (0u64, 0u64, 0u32, false);
-        for (wide, back) in rows {
-            let (mut same, mut gone) = (0u32, 0u32);
-            for (x, y) in wide.iter().zip(back) {
-                same += u32::from(x == y);
-                gone += u32::from((*y == 0.0) & (*x != 0.0));
-                // The difference is exact: it has fewer digits than the number that is rounded.
-                farthest = farthest.max((x - y).abs().to_bits());
-                is_odd |= !(x.is_finite() & y.is_finite());
-            }
-            exact += u64::from(same);
-            flushed += u64::from(gone);
-        }
-        let farthest = f64::from(f32::from_bits(farthest));
-        Ok((!is_odd).then_some(Halved { exact, flushed, farthest }))
-    }
-}
-
 /// Whether all elements are zeros or this number.
 fn is_zero_or(weight: &Elements, number: f64) -> TractResult<bool> {
-    for places in blocks(weight.len()) {
+    for places in parts(weight.len()) {
         let part = Numbers::of(weight.ty, &weight.part(places)?)?;
         if !part.reals().is_some_and(|all| all.iter().all(|x| *x == 0.0 || *x == number)) {
             return Ok(false);
@@ -431,7 +386,7 @@ fn largest(weight: &Elements) -> TractResult<f64> {
         return peak(weight.ty, tensor);
     }
     let mut largest = 0.0f64;
-    for places in blocks(weight.len()) {
+    for places in parts(weight.len()) {
         largest = largest.max(peak(weight.ty, &weight.part(places)?)?);
     }
     Ok(largest)

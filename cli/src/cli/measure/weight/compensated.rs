@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use tract_onnx::prelude::TractResult;
-use tract_onnx_cast::audit::Numbers;
 
-use crate::cli::measure::elements::{Elements, blocks};
+use crate::cli::measure::elements::{ElementReader, Elements};
+use crate::cli::measure::reals::blocks;
 use crate::cli::measure::weight::ends::{CutOffPower, EndCodes};
 use crate::cli::measure::weight::steps::CodeSteps;
 
@@ -55,17 +55,17 @@ impl CodedWeight<'_> {
         got: &Elements,
     ) -> TractResult<Option<bool>> {
         let mut found = CompensatedCodes::of(&self.steps);
-        let mut lost = CutOffPower::default();
+        let (mut is_end, mut lost) = (vec![], CutOffPower::default());
+        let [mut wants, mut gots, mut codes] = [want, got, &self.codes].map(ElementReader::of);
         for places in blocks(want.len()) {
-            let read = |side: &Elements| -> TractResult<Numbers> {
-                Ok(Numbers::of(side.ty, &side.part(places.clone())?)?)
-            };
-            let (want, got, codes) = (read(want)?, read(got)?, read(&self.codes)?);
-            let (Some(want), Some(got), Some(codes)) = (want.reals(), got.reals(), codes.reals())
-            else {
+            for side in [&mut wants, &mut gots, &mut codes] {
+                side.read(places.clone())?;
+            }
+            let (want, got, codes) = (wants.reals(), gots.reals(), codes.reals());
+            if [want, got, codes].iter().any(|side| side.len() != places.len()) {
                 return Ok(None);
-            };
-            let is_end = self.ends.lies_beyond(codes, (got, want), &mut lost);
+            }
+            self.ends.lies_beyond(codes, (got, want), (&mut is_end, &mut lost));
             found.add(places.start, (got, want), &is_end);
         }
         Ok(Some(found.is_sound() && !lost.is_much()))

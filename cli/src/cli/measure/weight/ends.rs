@@ -5,7 +5,7 @@ use tract_onnx_cast::audit::Reach;
 use tract_onnx_cast::kernel::Level;
 use tract_onnx_cast::{ElementType, Family};
 
-use crate::cli::measure::lanes::power;
+use crate::cli::measure::lanes::{AT_ONCE, Room, power};
 
 /// A quantiser may cut off so much of its values' size.
 pub(crate) const CUT_OFF: f64 = 0.1;
@@ -33,30 +33,34 @@ impl EndCodes {
         Some(EndCodes { low, high })
     }
 
-    /// Which of the values that were made of some codes and wanted lie beyond the codes; adds what is cut off of these.
+    /// Which of the values that were made of some codes and wanted lie beyond the codes, in the place of those before; adds what
+    /// is cut off of these.
     pub(crate) fn lies_beyond(
         &self,
         codes: &[f64],
         (got, want): (&[f64], &[f64]),
-        lost: &mut CutOffPower,
-    ) -> Vec<bool> {
-        let mut lies_beyond = vec![false; want.len()];
+        (lies_beyond, lost): (&mut Vec<bool>, &mut CutOffPower),
+    ) {
+        lies_beyond.resize(want.len(), false);
         Level::best().run(
             #[inline(always)]
             || {
-                let mut cut_off = vec![0.0; want.len()];
-                let places = lies_beyond.iter_mut().zip(&mut cut_off);
-                let each = places.zip(codes.iter().zip(got.iter().zip(want)));
-                for ((beyond, cut_off), (code, (got, want))) in each {
-                    let is_end = (*code <= self.low) | (*code >= self.high);
-                    *beyond = is_end & (want.abs() > got.abs());
-                    *cut_off = if *beyond { want - got } else { 0.0 };
+                let mut room = Room::<1>::new();
+                let all = codes.chunks(AT_ONCE).zip(got.chunks(AT_ONCE).zip(want.chunks(AT_ONCE)));
+                for (beyond, (codes, (got, want))) in lies_beyond.chunks_mut(AT_ONCE).zip(all) {
+                    let [cut_off] = room.of(want.len());
+                    let places = beyond.iter_mut().zip(cut_off.iter_mut());
+                    let each = places.zip(codes.iter().zip(got.iter().zip(want)));
+                    for ((beyond, cut_off), (code, (got, want))) in each {
+                        let is_end = (*code <= self.low) | (*code >= self.high);
+                        *beyond = is_end & (want.abs() > got.abs());
+                        *cut_off = if *beyond { want - got } else { 0.0 };
+                    }
+                    lost.cut_off += power(cut_off);
+                    lost.all += power(want);
                 }
-                lost.cut_off += power(&cut_off);
-                lost.all += power(want);
             },
         );
-        lies_beyond
     }
 }
 

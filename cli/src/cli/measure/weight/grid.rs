@@ -5,7 +5,7 @@ use tract_onnx_cast::ElementType;
 use tract_onnx_cast::audit::{Number, Reach};
 
 use crate::cli::found::finding::Code;
-use crate::cli::measure::elements::{Elements, blocks};
+use crate::cli::measure::elements::{Elements, parts};
 use crate::cli::tensor::rounded;
 
 /// A bias in 32 bits has the scale of the products that it is added to, and need not use all of its
@@ -154,7 +154,7 @@ fn narrower(weight: &Elements) -> TractResult<Option<ElementType>> {
         return Ok(None);
     }
     let is_held_in = |half: ElementType| -> TractResult<bool> {
-        for places in blocks(weight.len()) {
+        for places in parts(weight.len()) {
             let wide = weight.part(places)?;
             if rounded(weight.ty, &wide, half)?.as_bytes() != wide.as_bytes() {
                 return Ok(false);

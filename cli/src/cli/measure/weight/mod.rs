@@ -1,6 +1,6 @@
 //! What became of a weight.
 //!
-//! - `change`: of its values one by one, by the `grid` that they are rounded to
+//! - `change`: of its values one by one, by the `grid` that they are rounded to, counted in `outcomes`
 //! - `alike`: of all of them alike
 //! - `steps`: how far the scales of codes put values off; `ends`: what lies beyond the least and the greatest code
 //! - `compensated`: codes that make up for one another's errors
@@ -10,4 +10,5 @@ pub(crate) mod change;
 pub(crate) mod compensated;
 pub(crate) mod ends;
 mod grid;
+mod outcomes;
 pub(crate) mod steps;

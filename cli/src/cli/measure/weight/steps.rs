@@ -59,22 +59,20 @@ impl CodeSteps {
         CodeSteps { share: self.share + share, least: self.least + least, ..self }
     }
 
-    /// How far each of some elements, which are these numbers, may be off.
-    pub(crate) fn doubts_in(&self, places: Range<usize>, values: &[f64]) -> Vec<f64> {
-        let mut doubts = Vec::with_capacity(values.len());
-        let mut place = places.start;
+    /// Adds how far each of some elements, which are these numbers, may be off.
+    pub(crate) fn add_doubts(&self, places: Range<usize>, values: &[f64], doubts: &mut Vec<f64>) {
+        let (first, mut place) = (doubts.len(), places.start);
         while place < places.end {
-            let (run, first, is_one) = self.run(place);
+            let (run, scale, is_one) = self.run(place);
             let run = run.min(places.end - place);
-            match self.scales.get(first) {
+            match self.scales.get(scale) {
                 Some(scale) if is_one => doubts.resize(doubts.len() + run, *scale),
-                _ => doubts.extend_from_slice(self.scales.get(first..first + run).unwrap_or(&[])),
+                _ => doubts.extend_from_slice(self.scales.get(scale..scale + run).unwrap_or(&[])),
             }
             place += run;
         }
         let add = |(doubt, x): (&mut f64, &f64)| *doubt += self.least + relative(*x, self.share);
-        doubts.iter_mut().zip(values).for_each(add);
-        doubts
+        doubts.iter_mut().skip(first).zip(values).for_each(add);
     }
 
     /// How many scales there are.
@@ -190,7 +188,8 @@ mod tests {
                 0.5 * scale + 8.0 + 0.25 * values[place]
             };
             for places in [0..count, 1..count, 2..count - 1, 3..4] {
-                let got = steps.doubts_in(places.clone(), &values[places.clone()]);
+                let mut got = vec![];
+                steps.add_doubts(places.clone(), &values[places.clone()], &mut got);
                 let wanted: Vec<f64> = places.clone().map(wanted).collect();
                 assert_eq!(got, wanted, "{codes:?} by {shape:?} along {axis}, {places:?}");
             }

@@ -22,7 +22,10 @@ pub(super) struct Paired {
 pub(super) fn pair(sides: &Sides) -> TractResult<Paired> {
     let (a, b) = (&sides.reference, &sides.converted);
     let weights = match (&a.model, &b.model) {
-        (Some(a), Some(b)) => Some(Weights::of(&a.probed.holder(), &b.probed.holder())?),
+        (Some(a), Some(b)) => {
+            let of_a = a.probed.holder();
+            Some(b.with_spelt(of_a.proto, |of_b| Weights::of(&of_a, of_b))?)
+        }
         _ => None,
     };
     Ok(Paired { weights, further: [further(a, b), further(b, a)] })

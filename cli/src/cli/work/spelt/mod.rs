@@ -22,7 +22,7 @@ pub(crate) fn spelt<'a>(
     folder: Option<&Path>,
 ) -> Cow<'a, ModelProto> {
     let is_since = |opset| default_opset(&model.opset_import).is_some_and(|held| held >= opset);
-    let Some(graph) = model.graph.as_ref().filter(|graph| has_codes(graph)) else {
+    let Some(graph) = model.graph.as_ref().filter(|graph| has_any(graph, is_coded)) else {
         return Cow::Borrowed(model);
     };
     let taken = graph.node.iter().flat_map(|node| &node.output);
@@ -44,16 +44,29 @@ pub(crate) fn spelt<'a>(
     Cow::Owned(spelt)
 }
 
-/// Whether a graph has products of codes, or a body in it.
-fn has_codes(graph: &GraphProto) -> bool {
+/// Whether what is written out of a model's products of codes makes the same values: those by weights of few bits, which compute
+/// in floating point.
+pub(crate) fn makes_the_same(model: &ModelProto) -> bool {
+    model.graph.as_ref().is_none_or(|graph| !has_any(graph, |op| op != PRODUCT && is_coded(op)))
+}
+
+/// Whether a graph has an operator, or a body in it.
+fn has_any(graph: &GraphProto, is_it: fn(&str) -> bool) -> bool {
     graph.node.iter().any(|node| {
         let mut bodies = node.attribute.iter().filter_map(|held| held.g.as_ref());
-        CODED.contains(&node.op_type.as_str()) || bodies.any(has_codes)
+        is_it(&node.op_type) || bodies.any(|body| has_any(body, is_it))
     })
 }
 
+fn is_coded(op: &str) -> bool {
+    CODED.contains(&op)
+}
+
+/// The product by a weight of few bits.
+const PRODUCT: &str = "MatMulNBits";
+
 const CODED: [&str; 12] = [
-    "MatMulNBits",
+    PRODUCT,
     "QGemm",
     "QLinearAdd",
     "QLinearAveragePool",

@@ -9,7 +9,7 @@ use tract_onnx_cast::{ElementType, OnnxTensor};
 
 use super::Subject;
 use super::numbers::{
-    NumberReader, blocks, cast, is_computed_in, largest, numbers, rounding, smallest, tensor, wide,
+    blocks, cast, is_computed_in, largest, numbers, reader, rounding, smallest, tensor, wide,
 };
 use crate::cli::input::sets::Provenance;
 use crate::cli::verb::compare::open::{LoadedModel, Sides};
@@ -58,10 +58,10 @@ pub(super) fn rounded(
     };
     // All are, mostly, and nothing is to be written then.
     let mut is_whole = true;
-    let (mut wide, mut rounded) = (NumberReader::of(exact), NumberReader::of(held));
+    let (mut wide, mut rounded) = (reader(exact), reader(held));
     for places in blocks(held.1.len()) {
         let (x, y) = (wide.numbers(places.clone())?, rounded.numbers(places)?);
-        is_whole = x.iter().zip(&y).all(|(x, y)| is_rounded(*x, *y));
+        is_whole = x.iter().zip(y).all(|(x, y)| is_rounded(*x, *y));
         if !is_whole {
             break;
         }

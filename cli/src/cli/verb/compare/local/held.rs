@@ -3,7 +3,7 @@
 //! Weights have hundreds of millions of elements: what is asked of each is asked of many at once, in loops without
 //! branches.
 
-use crate::cli::measure::lanes::{greatest, power};
+use crate::cli::measure::lanes::{AT_ONCE, Room, greatest, power};
 
 /// Some elements of a twin and of the reference that follow one another.
 pub(super) struct HeldElements<'a> {
@@ -50,9 +50,6 @@ pub(super) struct Whole {
 const MANY: f64 = 4.0;
 const BEYOND_CHANCE: f64 = 3.0;
 
-/// So many elements are held at once: what is known of them stays in the nearest cache.
-pub(super) const AT_ONCE: usize = 512;
-
 impl HeldElements<'_> {
     /// Gives parts of [`AT_ONCE`] elements to a function.
     #[inline(always)]
@@ -71,12 +68,13 @@ impl HeldElements<'_> {
         self.got.iter().copied().zip(self.want.iter().copied())
     }
 
-    /// An element that is so many times its bound off.
-    fn at(&self, place: usize, excess: f64) -> Option<Worst> {
+    /// An element, and how many times its bound it is off: NaN where the bound explains whatever there may be.
+    fn at(&self, place: usize) -> Option<Worst> {
         let (got, want) = (*self.got.get(place)?, *self.want.get(place)?);
         let bound = self.own.get(place)? + 2.0 * self.doubts.get(place)?;
         let error = (got - want).abs();
         let error = if error.is_nan() { f64::INFINITY } else { error };
+        let excess = if bound > 0.0 { error / bound } else { f64::INFINITY };
         let place = self.first + place;
         Some(Worst { place, got, want, error, bound, excess, count: 0 })
     }
@@ -86,32 +84,35 @@ impl Worst {
     /// Holds each element alone against its bound.
     #[inline(always)]
     pub(super) fn hold(&mut self, held: &HeldElements) {
+        let mut room = Room::<1>::new();
         held.in_parts(
             #[inline(always)]
-            |part| self.hold_part(part),
+            |part| {
+                let [beyond] = room.of(part.got.len());
+                self.hold_part(part, beyond);
+            },
         );
     }
 
     #[inline(always)]
-    fn hold_part(&mut self, held: &HeldElements) {
+    fn hold_part(&mut self, held: &HeldElements, beyond: &mut [f64]) {
         let bounds = held.own.iter().zip(held.doubts).map(|(own, doubt)| own + 2.0 * doubt);
         let each = held.pairs().zip(bounds).zip(held.is_end);
-        let mut all = [0.0; AT_ONCE];
-        for (excess, ((pair, bound), is_end)) in all.iter_mut().zip(each) {
-            *excess = if *is_end { 0.0 } else { excess_of(pair, bound) };
+        for (beyond, ((pair, bound), is_end)) in beyond.iter_mut().zip(each) {
+            *beyond = if is_within(pair, bound) | is_end { 0.0 } else { 1.0 };
         }
-        if all.iter().fold(false, |is_any, excess| is_any | (*excess != 0.0)) {
-            self.count_beyond(held, &all);
+        if beyond.iter().fold(false, |is_any, beyond| is_any | (*beyond != 0.0)) {
+            self.count_beyond(held, beyond);
         }
     }
 
     #[cold]
-    fn count_beyond(&mut self, held: &HeldElements, all: &[f64]) {
+    fn count_beyond(&mut self, held: &HeldElements, beyond: &[f64]) {
         let mut count = self.count;
-        for (place, excess) in all.iter().enumerate().filter(|(_, excess)| **excess != 0.0) {
+        for (place, _) in beyond.iter().enumerate().filter(|(_, beyond)| **beyond != 0.0) {
             count += 1;
-            if *excess > self.excess
-                && let Some(worst) = held.at(place, *excess)
+            if let Some(worst) = held.at(place)
+                && worst.excess > self.excess
             {
                 *self = worst;
             }
@@ -120,33 +121,29 @@ impl Worst {
     }
 }
 
-/// How many times its bound an element is off, if that is more than once, and 0 otherwise; NaN where the bound explains
-/// whatever there may be.
+/// Whether an element is off by no more than its bound.
 #[inline(always)]
-fn excess_of((got, want): (f64, f64), bound: f64) -> f64 {
-    let error = (got - want).abs();
-    let is_within = (error <= bound) | (got == want) | (got.is_nan() & want.is_nan());
-    let error = if error.is_nan() { f64::INFINITY } else { error };
-    let excess = if bound > 0.0 { error / bound } else { f64::INFINITY };
-    if is_within { 0.0 } else { excess }
+fn is_within((got, want): (f64, f64), bound: f64) -> bool {
+    ((got - want).abs() <= bound) | (got == want) | (got.is_nan() & want.is_nan())
 }
 
 impl Whole {
     /// Adds elements that are numbers, and no end of a type.
     #[inline(always)]
     pub(super) fn add(&mut self, held: &HeldElements) {
+        let mut room = Room::<4>::new();
         held.in_parts(
             #[inline(always)]
-            |part| self.add_part(part),
+            |part| self.add_part(part, room.of(part.got.len())),
         );
     }
 
     #[inline(always)]
-    fn add_part(&mut self, held: &HeldElements) {
-        let mut counted = [[0.0; AT_ONCE]; 4];
-        let [errors, owns, doubts, squares] = &mut counted;
+    fn add_part(&mut self, held: &HeldElements, counted: [&mut [f64]; 4]) {
+        let [errors, owns, doubts, squares] = counted;
         let each = held.pairs().zip(held.own.iter().zip(held.doubts)).zip(held.is_end);
-        let places = errors.iter_mut().zip(owns.iter_mut()).zip(doubts.iter_mut().zip(squares));
+        let places = errors.iter_mut().zip(owns.iter_mut());
+        let places = places.zip(doubts.iter_mut().zip(squares.iter_mut()));
         for (((error, own), (doubt, square)), (((got, want), (of_own, of_doubt)), is_end)) in
             places.zip(each)
         {
@@ -156,7 +153,6 @@ impl Whole {
             (*error, *own, *doubt) = (of(off), of(*of_own), of(*of_doubt));
             *square = *doubt * *doubt;
         }
-        let [errors, owns, doubts, squares] = &counted;
         if greatest(errors) > self.largest.error {
             self.find_largest(held, errors);
         }
@@ -170,9 +166,9 @@ impl Whole {
     fn find_largest(&mut self, held: &HeldElements, errors: &[f64]) {
         for (place, error) in errors.iter().enumerate() {
             if *error > self.largest.error
-                && let Some(worst) = held.at(place, 0.0)
+                && let Some(worst) = held.at(place)
             {
-                self.largest = worst;
+                self.largest = Worst { excess: 0.0, ..worst };
             }
         }
     }

@@ -45,6 +45,7 @@ use crate::cli::input::sets::Provenance;
 use crate::cli::message::single_line;
 use crate::cli::progress;
 use crate::cli::work::engine::ProgressObserver;
+use crate::cli::work::spelt::makes_the_same;
 use crate::cli::work::weights as compared;
 use band::{Band, Samples};
 use exact_inputs::{inputs_of, other_inputs};
@@ -158,9 +159,10 @@ impl<'a> LocalComparison<'a> {
         sides: (&'a LoadedModel, &'a LoadedModel),
     ) -> TractResult<LocalComparison<'a>> {
         progress::tell(LOOKING);
-        let (of_a, is_a_spelt) = sides.0.spelt_out(None)?;
-        let (model, is_spelt) = sides.1.spelt_out(Some(&sides.0.probed.proto))?;
-        let reference = is_a_spelt.then_some(of_a);
+        let reference = sides.0.spelt_out(None)?;
+        let spelt = sides.1.spelt_out(Some(&sides.0.probed.proto))?;
+        let is_spelt = spelt.is_some();
+        let model = spelt.map_or_else(|| sides.1.interpreter(), Ok)?;
         let (local, sites) = (Local::default(), Sites::default());
         Ok(LocalComparison {
             subject,
@@ -188,10 +190,12 @@ impl<'a> LocalComparison<'a> {
             None => trace_a.clone(),
             Some(reference) => Rc::new(Trace::of(reference, a.inputs(&given_a)?)?),
         };
-        let trace_b = if self.is_spelt {
-            Rc::new(Trace::of(&self.model, given()?)?)
-        } else {
+        let trace_b = if !self.is_spelt {
             trace_b.clone()
+        } else if makes_the_same(&b.probed.proto) {
+            Rc::new(Trace::beside(&self.model, given()?, trace_b)?)
+        } else {
+            Rc::new(Trace::of(&self.model, given()?)?)
         };
         let at_once =
             b.probed.loader.runs_at_once([&a.probed.proto, &b.probed.proto], trace_b.bytes());
@@ -212,7 +216,11 @@ impl<'a> LocalComparison<'a> {
         };
         let First { links, weights, band, .. } = self.first.insert(first);
         let run_reference = &|own: &mut OwnRounding| -> TractResult<()> {
-            a.spelt_out(None)?.0.run_observed(a.inputs(&given_a)?, own)?;
+            let given = a.inputs(&given_a)?;
+            match &self.reference {
+                Some(spelt) => spelt.run_observed(given, own)?,
+                None => a.interpreter()?.run_observed(given, own)?,
+            };
             Ok(())
         };
         let (reference, own, inputs) = (&**trace_a, Rc::default(), inputs_b);

@@ -9,35 +9,13 @@ use tract_onnx_cast::interpreter::SharedTensor;
 use tract_onnx_cast::{ElementType, Family};
 
 use crate::cli::measure::range;
-use crate::cli::measure::value::part;
-use crate::cli::tensor::{elements, of_numbers};
-
-/// How many elements are looked at at once.
-const BLOCK: usize = 1 << 12;
-
-/// All places, as many at once as are looked at.
-pub(super) fn blocks(length: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..length).step_by(BLOCK).map(move |start| start..length.min(start + BLOCK))
-}
+pub(super) use crate::cli::measure::reals::blocks;
+use crate::cli::measure::reals::{NumberReader, reals, reals_in};
+use crate::cli::tensor::of_numbers;
 
 /// The elements; `None` for text.
 pub(super) fn numbers((ty, tensor): &SharedTensor) -> Option<Vec<f64>> {
-    if ty.family() == Family::Text {
-        return None;
-    }
-    // A conversion of 8 bits begins with a table, which is more than a block is worth.
-    match ty.family() {
-        Family::Float(_) if *ty == ElementType::Float => of_plain::<f32>(tensor),
-        Family::Signed if ty.bits() <= 8 => of_plain::<i8>(tensor),
-        Family::Unsigned if ty.bits() <= 8 => of_plain::<u8>(tensor),
-        _ => elements(*ty, tensor).ok(),
-    }
-}
-
-/// The elements of a tensor of one of Rust's types, which holds those of its element type.
-fn of_plain<T: Datum + Copy + Into<f64>>(tensor: &Tensor) -> Option<Vec<f64>> {
-    let held = tensor.try_as_plain_ram().ok()?.as_slice::<T>().ok()?;
-    Some(held.iter().map(|x| (*x).into()).collect())
+    reals(*ty, tensor)
 }
 
 /// The elements of a tensor of FLOAT.
@@ -70,49 +48,13 @@ pub(super) fn magnitudes(value: &SharedTensor) -> Option<SharedTensor> {
 }
 
 /// Some of the elements; `None` for text.
-pub(super) fn numbers_in(value: &SharedTensor, places: Range<usize>) -> Option<Vec<f64>> {
-    let (ty, held) = value;
-    if held.as_plain_ram().is_some()
-        && let Some(floats) = floats_of(value)
-    {
-        return Some(floats.get(places)?.iter().map(|x| f64::from(*x)).collect());
-    }
-    numbers(&(*ty, Arc::new(part(*ty, held, places).ok()?)))
+pub(super) fn numbers_in((ty, held): &SharedTensor, places: Range<usize>) -> Option<Vec<f64>> {
+    reals_in(*ty, held, places)
 }
 
-/// How many elements of a matrix are read from its file at once, at least.
-const READ: usize = 1 << 18;
-
-/// Reads elements in their order, those of a matrix that stays in its file many rows at a time.
-pub(super) struct NumberReader<'a> {
-    value: &'a SharedTensor,
-    /// The rows that were read last, and the place of their first element.
-    held: Option<(usize, SharedTensor)>,
-}
-
-impl<'a> NumberReader<'a> {
-    pub(super) fn of(value: &'a SharedTensor) -> NumberReader<'a> {
-        NumberReader { value, held: None }
-    }
-
-    /// Some of the elements; `None` for text.
-    pub(super) fn numbers(&mut self, places: Range<usize>) -> Option<Vec<f64>> {
-        let (ty, tensor) = self.value;
-        let (&[_, columns], None) = (tensor.shape(), tensor.as_plain_ram()) else {
-            return numbers_in(self.value, places);
-        };
-        let is_held = |(first, held): &(usize, SharedTensor)| {
-            (*first..=first + held.1.len()).contains(&places.end) && *first <= places.start
-        };
-        if !self.held.as_ref().is_some_and(is_held) {
-            let row = places.start.checked_div(columns)?;
-            let end = places.end.max(row * columns + READ).min(tensor.len()).div_ceil(columns);
-            let read = tensor.slice(0, row, end).ok()?;
-            self.held = Some((row * columns, (*ty, Arc::new(read))));
-        }
-        let (first, held) = self.held.as_ref()?;
-        numbers_in(held, places.start - first..places.end - first)
-    }
+/// Reads the elements of a value in their order.
+pub(super) fn reader(value: &SharedTensor) -> NumberReader<'_> {
+    NumberReader::of(value.0, &value.1)
 }
 
 /// Gives each pair of elements of two tensors of one length, with its place, to a function, without
@@ -257,10 +199,10 @@ pub(super) mod tests {
             let length = sizes.iter().product::<usize>();
             let bytes: Vec<u8> = (0..length).flat_map(|i| (i as f32).to_le_bytes()).collect();
             let value = in_file(folder.path(), ElementType::Float, sizes, &bytes)?;
-            let mut reader = NumberReader::of(&value);
-            for places in blocks(length).chain(std::iter::once(0..BLOCK)) {
+            let mut reader = reader(&value);
+            for places in blocks(length).chain(std::iter::once(0..1000)) {
                 let wanted = places.clone().map(|place| place as f64).collect::<Vec<f64>>();
-                assert_eq!(reader.numbers(places), Some(wanted), "{sizes:?}");
+                assert_eq!(reader.numbers(places), Some(&*wanted), "{sizes:?}");
             }
             assert!(value.1.as_plain_ram().is_none());
         }

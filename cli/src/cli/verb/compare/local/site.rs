@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::NodeRun;
 
-use super::held::{AT_ONCE, Whole, Worst};
+use super::held::{Whole, Worst};
 use super::links::Link;
 use super::numbers::{largest, rounding};
-use crate::cli::measure::lanes::{greatest, power};
+use crate::cli::measure::lanes::{AT_ONCE, Room, greatest, power};
 use crate::cli::work::spelt::label;
 
 /// A value of both models.
@@ -80,9 +80,10 @@ impl Site {
     pub(super) fn local(&mut self, made: &[f64], wanted: &[f64], ty: ElementType) {
         self.unit = rounding(ty);
         let most = largest(ty);
+        let mut room = Room::<2>::new();
         for (made, wanted) in made.chunks(AT_ONCE).zip(wanted.chunks(AT_ONCE)) {
-            let (mut errors, mut sizes) = ([0.0; AT_ONCE], [0.0; AT_ONCE]);
-            let places = errors.iter_mut().zip(&mut sizes);
+            let [errors, sizes] = room.of(wanted.len());
+            let places = errors.iter_mut().zip(sizes.iter_mut());
             for ((error, size), (got, want)) in places.zip(made.iter().zip(wanted)) {
                 let is_off = want.is_finite() & !got.is_finite();
                 let is_beyond = want.is_finite() & (want.abs() > most);
@@ -92,9 +93,9 @@ impl Site {
                 *error = if counts { (got - want).abs() } else { 0.0 };
                 *size = if counts { *want } else { 0.0 };
             }
-            self.noise += power(&errors);
-            self.power += power(&sizes);
-            self.largest = self.largest.max(greatest(&errors));
+            self.noise += power(errors);
+            self.power += power(sizes);
+            self.largest = self.largest.max(greatest(errors));
         }
     }
 }

@@ -108,6 +108,17 @@ impl Trace {
         Ok(trace)
     }
 
+    /// The same of a model some of whose values another trace has: what makes these does not run. Fails as [`Trace::of`].
+    pub(super) fn beside(
+        model: &Interpreter,
+        inputs: Vec<OnnxTensor>,
+        known: &Trace,
+    ) -> Result<Trace> {
+        let mut beside = BesideTrace { trace: Trace::empty(model.input_names()), known };
+        model.run_observed(inputs, &mut beside)?;
+        Ok(beside.trace)
+    }
+
     /// What is to observe a run of a model that takes these inputs.
     pub(in crate::cli::verb::compare) fn empty(inputs: Vec<&str>) -> Trace {
         let inputs = inputs.into_iter().map(String::from).collect();
@@ -297,5 +308,39 @@ impl Observer for Trace {
     fn constant(&mut self, tensor: &mut ObservedTensor) -> Result<()> {
         self.constants.insert(full_name(tensor), TracedConstant::of(tensor));
         Ok(())
+    }
+}
+
+/// A trace of a run of which another one has some of the values.
+struct BesideTrace<'a> {
+    trace: Trace,
+    known: &'a Trace,
+}
+
+impl Observer for BesideTrace<'_> {
+    fn known(&mut self, node: &NodeRun) -> Option<Vec<Option<SharedTensor>>> {
+        let value = |name: Option<&str>| {
+            let Some(name) = name else { return Some(None) };
+            let name = name_in(&node.graph, name);
+            let time = self.trace.values.get(&name).map_or(0, Vec::len);
+            self.known.values.get(&name)?.get(time).cloned().map(Some)
+        };
+        node.output_names().map(value).collect()
+    }
+
+    fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
+        self.trace.node(node, outputs)
+    }
+
+    fn enters(&mut self, inputs: &[BodyInput]) -> Result<()> {
+        self.trace.enters(inputs)
+    }
+
+    fn leaves(&mut self, outputs: &[BodyOutput]) -> Result<()> {
+        self.trace.leaves(outputs)
+    }
+
+    fn constant(&mut self, tensor: &mut ObservedTensor) -> Result<()> {
+        Observer::constant(&mut self.trace, tensor)
     }
 }

@@ -26,7 +26,8 @@ impl<'a> Calibrated<'a> {
         let mut quantizers = nodes
             .filter(|node| node.op_type == "QuantizeLinear" || node.op_type.starts_with("QLinear"));
         quantizers.next()?;
-        let (model, _) = loaded.spelt_out(Some(&reference.probed.proto)).ok()?;
+        let spelt = loaded.spelt_out(Some(&reference.probed.proto)).ok()?;
+        let model = spelt.map_or_else(|| loaded.interpreter(), Ok).ok()?;
         Some(Calibrated { loaded, model })
     }
 

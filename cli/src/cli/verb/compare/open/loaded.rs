@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
@@ -12,15 +12,22 @@ use tract_onnx_cast::interpreter::Interpreter;
 use crate::cli::work::model::Model;
 use crate::cli::work::probed::Probed;
 use crate::cli::work::spelt::spelt;
+use crate::cli::work::weights::constants::Holder;
 
 /// A model of which the casts are known.
 pub(in crate::cli::verb::compare) struct LoadedModel {
     pub(in crate::cli::verb::compare) probed: Probed,
     pub(in crate::cli::verb::compare) path: PathBuf,
     pub(in crate::cli::verb::compare) model: Model,
+    /// The model with its products of codes written out, until it runs.
+    spelt: Mutex<Option<ModelProto>>,
 }
 
 impl LoadedModel {
+    pub(super) fn new(probed: Probed, path: PathBuf, model: Model) -> LoadedModel {
+        LoadedModel { probed, path, model, spelt: Mutex::default() }
+    }
+
     /// The model, to be run node by node.
     pub(in crate::cli::verb::compare) fn interpreter(&self) -> TractResult<Interpreter> {
         self.interpreter_of(self.probed.proto.clone())
@@ -31,14 +38,36 @@ impl LoadedModel {
         Ok(Interpreter::of_proto(onnx, proto, self.probed.folder.as_deref())?)
     }
 
-    /// The model with its products of codes written out, and whether it has any.
+    /// The model with its products of codes written out; `None` if it has none.
     pub(in crate::cli::verb::compare) fn spelt_out(
         &self,
         reference: Option<&ModelProto>,
-    ) -> TractResult<(Interpreter, bool)> {
-        let spelt = spelt(&self.probed.proto, reference, self.probed.folder.as_deref());
-        let is_changed = matches!(spelt, Cow::Owned(_));
-        Ok((self.interpreter_of(spelt.into_owned())?, is_changed))
+    ) -> TractResult<Option<Interpreter>> {
+        let kept = self.spelt.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let spelt = kept.or_else(|| match self.spelt(reference) {
+            Cow::Owned(spelt) => Some(spelt),
+            Cow::Borrowed(_) => None,
+        });
+        spelt.map(|spelt| self.interpreter_of(spelt)).transpose()
+    }
+
+    fn spelt(&self, reference: Option<&ModelProto>) -> Cow<'_, ModelProto> {
+        spelt(&self.probed.proto, reference, self.probed.folder.as_deref())
+    }
+
+    /// What a function makes of the model with its products of codes written out as the reference has them, which are kept
+    /// until [`LoadedModel::spelt_out`] takes them.
+    pub(in crate::cli::verb::compare) fn with_spelt<T>(
+        &self,
+        reference: &ModelProto,
+        of: impl FnOnce(&Holder) -> T,
+    ) -> T {
+        let spelt = self.spelt(Some(reference));
+        let made = of(&Holder { proto: &spelt, ..self.probed.holder() });
+        if let Cow::Owned(spelt) = spelt {
+            *self.spelt.lock().unwrap_or_else(PoisonError::into_inner) = Some(spelt);
+        }
+        made
     }
 
     /// The inputs of a set in the model's types.

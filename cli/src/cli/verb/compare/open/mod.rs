@@ -101,7 +101,7 @@ impl Side {
                 let load = || {
                     let (model, probed) = (loader.open(&file)?, Probed::open(loader, &file)?);
                     probed.check_declared()?;
-                    Ok(LoadedModel { probed, path: file.clone(), model })
+                    Ok(LoadedModel::new(probed, file.clone(), model))
                 };
                 side.model = Some(at(path.display(), with_way_out(load(), SAVED))?);
                 side.cases = cases;

@@ -1,6 +1,5 @@
 //! Values beside those of a run, free of the types' rounding, and how far they may be off.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -8,7 +7,7 @@ use tract_onnx::prelude::Tensor;
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::SharedTensor;
 
-use super::super::numbers::{NumberReader, blocks, floats_of, is_computed_in, numbers, tensor};
+use super::super::numbers::{blocks, floats_of, is_computed_in, numbers, reader, tensor};
 use crate::cli::measure::reach::relative;
 use crate::cli::measure::weight::steps::CodeSteps;
 
@@ -89,17 +88,18 @@ impl Doubt {
         }
     }
 
-    /// How far each of some elements, which are these numbers, may be off.
-    fn doubts_in(&self, places: Range<usize>, values: &[f64]) -> Cow<'_, [f64]> {
+    /// How far each of some elements, which are these numbers, may be off: put in the place of other doubts.
+    fn doubts_in(&self, places: Range<usize>, values: &[f64], doubts: &mut Vec<f64>) {
+        doubts.clear();
         match self {
-            Doubt::Each(doubts) => Cow::Borrowed(doubts.get(places).unwrap_or_default()),
-            Doubt::Same(doubt) => Cow::Owned(vec![*doubt; values.len()]),
-            Doubt::Relative(share) => values.iter().map(|x| relative(*x, *share)).collect(),
+            Doubt::Each(all) => doubts.extend_from_slice(all.get(places).unwrap_or_default()),
+            Doubt::Same(doubt) => doubts.resize(values.len(), *doubt),
+            Doubt::Relative(share) => doubts.extend(values.iter().map(|x| relative(*x, *share))),
             Doubt::Rounded { share, least } => {
                 let doubt = |x: &f64| if x.is_finite() { x.abs() * share + least } else { 0.0 };
-                values.iter().map(doubt).collect()
+                doubts.extend(values.iter().map(doubt));
             }
-            Doubt::Steps(steps) => Cow::Owned(steps.doubts_in(places, values)),
+            Doubt::Steps(steps) => steps.add_doubts(places, values, doubts),
         }
     }
 }
@@ -118,19 +118,21 @@ impl Twin {
             Doubt::Relative(share) if *share == 0.0 => vec![0.0; length],
             Doubt::Each(doubts) => doubts.to_vec(),
             doubt => {
-                let values = numbers(&self.value).unwrap_or_default();
-                doubt.doubts_in(0..values.len(), &values).into_owned()
+                let (values, mut doubts) = (numbers(&self.value).unwrap_or_default(), vec![]);
+                doubt.doubts_in(0..values.len(), &values, &mut doubts);
+                doubts
             }
         }
     }
 
-    /// How far each of some elements, which are these numbers, may be off.
+    /// How far each of some elements, which are these numbers, may be off: put in the place of other doubts.
     pub(in super::super) fn doubts_in(
         &self,
         places: Range<usize>,
         values: &[f64],
-    ) -> Cow<'_, [f64]> {
-        self.doubt.doubts_in(places, values)
+        doubts: &mut Vec<f64>,
+    ) {
+        self.doubt.doubts_in(places, values, doubts);
     }
 
     /// What a function makes of each element and of how far that may be off.
@@ -155,11 +157,11 @@ impl Twin {
     /// Gives each element, with its place and how far it may be off, to a function, without holding all of
     /// them as numbers; `None` for text.
     fn each(&self, mut take: impl FnMut(usize, f64, f64)) -> Option<()> {
-        let (length, mut reader) = (self.value.1.len(), NumberReader::of(&self.value));
-        for places in blocks(length) {
+        let (mut reader, mut doubts) = (reader(&self.value), vec![]);
+        for places in blocks(self.value.1.len()) {
             let values = reader.numbers(places.clone())?;
-            let doubts = self.doubts_in(places.clone(), &values);
-            for ((place, x), doubt) in places.zip(&values).zip(doubts.iter()) {
+            self.doubts_in(places.clone(), values, &mut doubts);
+            for ((place, x), doubt) in places.zip(values).zip(&doubts) {
                 take(place, *x, *doubt);
             }
         }
@@ -175,10 +177,11 @@ impl Twin {
         let doubt = match &self.doubt {
             Doubt::Each(_) | Doubt::Steps(_) => {
                 let values = numbers(&value)?;
-                let mut doubts = Vec::with_capacity(values.len());
+                let (mut doubts, mut of_row) = (Vec::with_capacity(values.len()), vec![]);
                 for (row, values) in values.chunks(columns.len().max(1)).enumerate() {
                     let first = row * all + columns.start;
-                    doubts.extend_from_slice(&self.doubts_in(first..first + values.len(), values));
+                    self.doubts_in(first..first + values.len(), values, &mut of_row);
+                    doubts.extend_from_slice(&of_row);
                 }
                 Doubt::each(doubts)
             }

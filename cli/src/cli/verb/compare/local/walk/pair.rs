@@ -11,7 +11,7 @@ use super::super::doubt::{Carried, Doubt, Twin};
 use super::super::held::{HeldElements, Whole, Worst};
 use super::super::links::Link;
 use super::super::numbers::{
-    NumberReader, blocks, cast, is_computed_in, largest, peak, rounding, shaped, smallest,
+    blocks, cast, is_computed_in, largest, peak, reader, rounding, shaped, smallest,
     smallest_normal, wide,
 };
 use super::super::quantizers::WeightCodes;
@@ -21,6 +21,7 @@ use super::Walk;
 use super::layout::in_layout_of;
 use super::values::{INSIDE, held_in, is_mask};
 use crate::cli::measure::elements::Elements;
+use crate::cli::measure::lanes::AT_ONCE;
 use crate::cli::measure::weight::compensated::CodedWeight;
 use crate::cli::measure::weight::ends::CutOffPower;
 
@@ -181,48 +182,44 @@ impl Walk<'_> {
         let (end, cuts_masks) = (largest(twin.value.0), self.weights.cuts_masks);
         let margin = Margin { unit, least, end, cuts_masks };
         if is_one(made, want) && is_one(got, want) {
-            let mut wants = NumberReader::of(want);
+            let mut wants = reader(want);
             for places in blocks(want.1.len()) {
                 let numbers = wants.numbers(places)?;
                 Level::best().run(
                     #[inline(always)]
-                    || site.local(&numbers, &numbers, ty),
+                    || site.local(numbers, numbers, ty),
                 );
             }
             return Some(site);
         }
-        let mut whole = Whole::default();
-        let [mut wants, mut gots, mut mades] = [want, got, made].map(NumberReader::of);
-        let mut codes = ends.as_ref().map(|(held, _)| NumberReader::of(&held.codes));
+        let (mut whole, mut bounds) = (Whole::default(), Bounds::default());
+        let is_made = is_one(made, got);
+        let [mut wants, mut gots, mut mades] = [want, got, made].map(reader);
+        let mut codes = ends.as_ref().map(|(held, _)| reader(&held.codes));
         for places in blocks(want.1.len()) {
-            let (wanted, twins) = (wants.numbers(places.clone())?, gots.numbers(places.clone())?);
-            let (start, is_made) = (places.start, is_one(made, got));
-            let made = (!is_made).then(|| mades.numbers(places.clone()));
-            let made = made.unwrap_or(Some(vec![]))?;
-            let mut doubts = if is_doubted {
-                twin.doubts_in(places.clone(), &twins)
-            } else {
-                vec![0.0; twins.len()].into()
-            };
-            if doubts.len() != twins.len() {
-                doubts.to_mut().resize(twins.len(), 0.0);
+            let start = places.start;
+            let (want, got) = (wants.numbers(places.clone())?, gots.numbers(places.clone())?);
+            let made = if is_made { got } else { mades.numbers(places.clone())? };
+            let Bounds { doubts, is_end } = &mut bounds;
+            doubts.clear();
+            if is_doubted {
+                twin.doubts_in(places.clone(), got, doubts);
             }
+            doubts.resize(got.len(), 0.0);
             if let Some(own) = of_reference {
-                let both = doubts.to_mut().iter_mut().zip(own.iter().skip(start));
+                let both = doubts.iter_mut().zip(own.iter().skip(start));
                 both.for_each(|(doubt, own)| *doubt = doubt.max(*own));
             }
-            let is_end = match ends.as_mut().zip(codes.as_mut()) {
-                Some(((held, lost), codes)) => {
-                    held.ends.lies_beyond(&codes.numbers(places)?, (&twins, &wanted), lost)
-                }
-                None => vec![false; twins.len()],
-            };
-            let (made, want, doubts) = (if is_made { &twins } else { &made }, &wanted, &*doubts);
-            let block = Block { start, made, want, got: &twins, doubts };
+            is_end.clear();
+            if let Some(((held, lost), codes)) = ends.as_mut().zip(codes.as_mut()) {
+                held.ends.lies_beyond(codes.numbers(places)?, (got, want), (is_end, lost));
+            }
+            is_end.resize(got.len(), false);
+            let block = Block { start, made, want, got };
             let whole = is_doubted.then_some(&mut whole);
             Level::best().run(
                 #[inline(always)]
-                || block.hold(&margin, is_end, (&mut site, ty, whole)),
+                || block.hold(&margin, &mut bounds, (&mut site, ty, whole)),
             );
         }
         if is_doubted {
@@ -257,38 +254,49 @@ struct Margin {
     cuts_masks: bool,
 }
 
+/// What bounds how far elements are off: by how much each may be, and whether a type ends at it.
+#[derive(Default)]
+struct Bounds {
+    doubts: Vec<f64>,
+    is_end: Vec<bool>,
+}
+
 /// Elements that follow one another, as numbers of one length.
 struct Block<'a> {
     start: usize,
     made: &'a [f64],
     want: &'a [f64],
     got: &'a [f64],
-    doubts: &'a [f64],
 }
 
 impl Block<'_> {
-    /// Holds the elements against the reference's; `is_end` are those at which their codes end.
+    /// Holds the elements against the reference's, so many together that what is known of them stays in the nearest cache.
     #[inline(always)]
     fn hold(
         &self,
         margin: &Margin,
-        mut is_end: Vec<bool>,
-        (site, ty, whole): (&mut Site, ElementType, Option<&mut Whole>),
+        bounds: &mut Bounds,
+        (site, ty, mut whole): (&mut Site, ElementType, Option<&mut Whole>),
     ) {
-        site.local(self.made, self.want, ty);
-        let mut own = vec![0.0; self.want.len()];
-        let places = own.iter_mut().zip(&mut is_end);
-        for ((own, is_end), (got, want)) in places.zip(self.got.iter().zip(self.want)) {
-            let size = want.abs().max(got.abs()).min(f64::MAX);
-            *own = margin.unit * size + margin.least;
-            *is_end |= want.is_finite() & (want.abs() > margin.end)
-                | is_mask(*got, *want, margin.cuts_masks);
-        }
-        let Block { start: first, want, got, doubts, .. } = *self;
-        let held = HeldElements { first, got, want, own: &own, doubts, is_end: &is_end };
-        site.worst.hold(&held);
-        if let Some(whole) = whole {
-            whole.add(&held);
+        let (mut own, Bounds { doubts, is_end }) = ([0.0; AT_ONCE], bounds);
+        let sides = self.made.chunks(AT_ONCE).zip(self.want.chunks(AT_ONCE));
+        let sides = sides.zip(self.got.chunks(AT_ONCE));
+        let bounds = doubts.chunks(AT_ONCE).zip(is_end.chunks_mut(AT_ONCE));
+        for (part, (((made, want), got), (doubts, is_end))) in sides.zip(bounds).enumerate() {
+            site.local(made, want, ty);
+            let places = own.iter_mut().zip(is_end.iter_mut());
+            for ((own, is_end), (got, want)) in places.zip(got.iter().zip(want)) {
+                let size = want.abs().max(got.abs()).min(f64::MAX);
+                *own = margin.unit * size + margin.least;
+                *is_end |= want.is_finite() & (want.abs() > margin.end)
+                    | is_mask(*got, *want, margin.cuts_masks);
+            }
+            let (first, own) = (self.start + part * AT_ONCE, &own[..want.len()]);
+            let held = HeldElements { first, got, want, own, doubts, is_end };
+            site.worst.hold(&held);
+            if let Some(whole) = &mut whole {
+                whole.add(&held);
+            }
         }
     }
 }

@@ -1,0 +1,111 @@
+//! The elements of tensors as numbers, many at once.
+
+use std::ops::Range;
+
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{ElementType, Family};
+
+use crate::cli::measure::value::part;
+use crate::cli::tensor::elements;
+
+/// How many elements of a matrix are read from its file at once, at least.
+const READ: usize = 1 << 16;
+
+/// How many elements are looked at at once: as numbers of several sides they stay in a near cache.
+const BLOCK: usize = 1 << 10;
+
+/// All places, as many at once as are looked at.
+pub(crate) fn blocks(length: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..length).step_by(BLOCK).map(move |start| start..length.min(start + BLOCK))
+}
+
+/// All elements as numbers; `None` for text.
+pub(crate) fn reals(ty: ElementType, tensor: &Tensor) -> Option<Vec<f64>> {
+    tensor.try_as_plain_ram().ok()?;
+    reals_in(ty, tensor, 0..tensor.len())
+}
+
+/// Some of the elements as numbers; `None` for text. Of a matrix that stays in its file no more is read.
+pub(crate) fn reals_in(ty: ElementType, tensor: &Tensor, places: Range<usize>) -> Option<Vec<f64>> {
+    let mut numbers = Vec::with_capacity(places.len());
+    add(ty, tensor, places, &mut numbers)?;
+    Some(numbers)
+}
+
+/// Adds some of the elements to numbers; `None` for text.
+fn add(
+    ty: ElementType,
+    tensor: &Tensor,
+    places: Range<usize>,
+    numbers: &mut Vec<f64>,
+) -> Option<()> {
+    let is_whole = places == (0..tensor.len());
+    if tensor.as_plain_ram().is_none() {
+        let all = 0..places.len();
+        return add(ty, &part(ty, tensor, places).ok()?, all, numbers);
+    }
+    // A conversion of 8 bits begins with a table, which is more than a block is worth.
+    match ty.family() {
+        Family::Text => return None,
+        Family::Float(_) if ty == ElementType::Float => add_plain::<f32>(tensor, places, numbers)?,
+        Family::Signed if ty.bits() <= 8 => add_plain::<i8>(tensor, places, numbers)?,
+        Family::Unsigned if ty.bits() <= 8 => add_plain::<u8>(tensor, places, numbers)?,
+        _ if is_whole => numbers.extend(elements::<f64>(ty, tensor).ok()?),
+        _ => numbers.extend(elements::<f64>(ty, &part(ty, tensor, places).ok()?).ok()?),
+    }
+    Some(())
+}
+
+/// Adds elements of a tensor of one of Rust's types, which holds those of its element type.
+fn add_plain<T: Datum + Copy + Into<f64>>(
+    tensor: &Tensor,
+    places: Range<usize>,
+    numbers: &mut Vec<f64>,
+) -> Option<()> {
+    let held = tensor.as_plain_ram()?;
+    let held = held.as_slice::<T>().ok()?.get(places)?;
+    numbers.extend(held.iter().map(|x| (*x).into()));
+    Some(())
+}
+
+/// Reads elements in their order as numbers, those of a matrix that stays in its file many rows at a time.
+pub(crate) struct NumberReader<'a> {
+    ty: ElementType,
+    tensor: &'a Tensor,
+    /// The rows that were read last, and the place of their first element.
+    rows: Option<(usize, Tensor)>,
+    numbers: Vec<f64>,
+}
+
+impl<'a> NumberReader<'a> {
+    pub(crate) fn of(ty: ElementType, tensor: &'a Tensor) -> NumberReader<'a> {
+        NumberReader { ty, tensor, rows: None, numbers: vec![] }
+    }
+
+    /// Some of the elements; `None` for text, and where they cannot be read.
+    pub(crate) fn numbers(&mut self, places: Range<usize>) -> Option<&[f64]> {
+        let mut numbers = std::mem::take(&mut self.numbers);
+        let read = self.read(places, &mut numbers);
+        self.numbers = numbers;
+        read.map(|()| &*self.numbers)
+    }
+
+    /// Puts some of the elements in the place of other numbers; `None` for text, and where they cannot be read.
+    pub(crate) fn read(&mut self, places: Range<usize>, numbers: &mut Vec<f64>) -> Option<()> {
+        let NumberReader { ty, tensor, rows, .. } = self;
+        numbers.clear();
+        let (&[_, columns], None) = (tensor.shape(), tensor.as_plain_ram()) else {
+            return add(*ty, tensor, places, numbers);
+        };
+        let is_held = |(first, held): &(usize, Tensor)| {
+            (*first..=first + held.len()).contains(&places.end) && *first <= places.start
+        };
+        if !rows.as_ref().is_some_and(is_held) {
+            let row = places.start.checked_div(columns)?;
+            let end = places.end.max(row * columns + READ).min(tensor.len()).div_ceil(columns);
+            *rows = Some((row * columns, tensor.slice(0, row, end).ok()?));
+        }
+        let (first, held) = rows.as_ref()?;
+        add(*ty, held, places.start - first..places.end - first, numbers)
+    }
+}
