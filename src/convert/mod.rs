@@ -3,12 +3,13 @@
 //!
 //! [`convert`] is a list of passes over the model's graph. Analyses come first: the types of all
 //! values (`types`), the nodes that stay (`keep`), the places that have one type whatever it is
-//! (`join`), and which of these are converted (`sides`). One pass edits: `rewrite`. Bodies of
-//! `If`, `Loop` and `Scan` and the functions of the model are parts of the one graph.
+//! (`join`), and which of these are converted (`sides`). Two passes edit: `weights`, where weights
+//! are to have few bits, and `rewrite`. Bodies of `If`, `Loop` and `Scan` and the functions of the
+//! model are parts of the one graph.
 //!
 //! - `context`: what the passes share; `classes`: a union-find of places
 //! - `attributes`: those that decide on types; `data`: weights; `sequences`: of tensors
-//! - `opset`: raised; `weights`: in few bits; `write`: the file
+//! - `opset`: raised; `write`: the file
 
 #![forbid(unsafe_code)]
 
@@ -212,7 +213,7 @@ const PASSES: &[ConversionPass] = &[
     sides::decide,
     // While nodes are the file's.
     report::report,
-    // Last: the only one that edits.
+    // Last: what those before have decided is done.
     rewrite::rewrite,
 ];
 
