@@ -34,7 +34,7 @@ use std::fs;
 use std::io::{BufReader, Cursor, Write};
 use std::path::Path;
 
-use onnx_cast_graph::Graph;
+use onnx_cast_graph::{Graph, Node, NodeView};
 use prost::Message;
 use tract_onnx::pb::ModelProto;
 
@@ -148,6 +148,13 @@ pub struct KeptNode {
     pub graph: String,
     /// Why.
     pub why: String,
+}
+
+impl KeptNode {
+    fn of(node: &Node, why: String) -> KeptNode {
+        let (op, graph) = (node.op_type.clone(), node.path.to_string());
+        KeptNode { node: node.label().into(), op, graph, why }
+    }
 }
 
 /// A model that was converted, to be written.
@@ -339,12 +346,16 @@ fn check_opset(graph: &Graph, to: ElementType) -> Result<()> {
         schema.since >= 6 && schema.output(0).is_some_and(|output| schema.allows(output.ty, to))
     };
     let since = schema::versions("Cast").iter().find(casts).map_or(i64::MAX, |found| found.since);
-    if graph.opset >= since {
+    check_since(graph.opset, since, &format!("casts to {to}"))
+}
+
+/// Refuses an opset before the one since which there is something.
+fn check_since(opset: i64, since: i64, what: &str) -> Result<()> {
+    if opset >= since {
         return Ok(());
     }
-    let there = format!("casts to {to} are there since opset {since}");
-    let problem =
-        format!("imports opset {}, and {there}: `--opset {since}` raises it", graph.opset);
+    let there = format!("{what} are there since opset {since}");
+    let problem = format!("imports opset {opset}, and {there}: `--opset {since}` raises it");
     Err(Cause::Model { problem }.into())
 }
 
