@@ -7,7 +7,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
 use super::op::{OnnxQuantizer, may_stay_small};
-use crate::cast::element_type::{ElementType, Family};
+use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 use crate::onnx::lowered::quantizer_of;
 use crate::onnx::quantizers::QuantizerSpec;
@@ -122,8 +122,7 @@ impl InferenceQuantizer {
         let mut inputs = TVec::from_slice(inputs);
         let precision = self.spec.precision.filter(|ty| *ty != ElementType::Float);
         for ((input, ty), name) in inputs.iter_mut().zip(types).zip(["x", "scale"]) {
-            let is_rounded =
-                |to: &ElementType| *to != ty && matches!(ty.family(), Family::Float(_));
+            let is_rounded = |to: &ElementType| *to != ty && ty.is_float();
             let Some(to) = precision.filter(is_rounded) else { continue };
             for (from, to, part) in [(ty, to, "rounded"), (to, ty, "back")] {
                 let cast = OnnxCast::new(prefix, from, to, Rules::default()).beside_casts_of(model);

@@ -211,9 +211,7 @@ fn of_weight(weight: &ComparedWeight, local: &Local) -> Culprit {
 
 /// How far an output is off, by its size; infinitely where NaN or infinities differ.
 fn error(output: &ComparedTensor) -> f64 {
-    let is_number = |ty: &str| {
-        ElementType::from_name(ty).is_some_and(|ty| matches!(ty.family(), Family::Float(_)))
-    };
+    let is_number = |ty: &str| ElementType::from_name(ty).is_some_and(|ty| ty.is_float());
     let are_numbers = is_number(&output.reference_type) || is_number(&output.converted_type);
     match output.relative_error() {
         error if are_numbers || output.problem.is_some() || output.apart() > 0 => error,
@@ -367,7 +365,7 @@ mod tests {
 
     #[test]
     fn coarse_floats_are_of_use_up_to_what_is_documented() {
-        for ty in ElementType::ALL.iter().filter(|ty| matches!(ty.family(), Family::Float(_))) {
+        for ty in ElementType::ALL.iter().filter(|ty| ty.is_float()) {
             let documented = match (ty.name(), ty.bits()) {
                 ("BFLOAT16", _) => 0.1,
                 (_, 32 | 64) => 0.001,

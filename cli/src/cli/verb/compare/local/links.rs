@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 
 use tract_onnx::prelude::TractResult;
-use tract_onnx_cast::Family;
 
 use super::numbers::numbers;
 use super::trace::{Ran, Trace};
@@ -176,7 +175,7 @@ pub(super) fn named_after(codes: &str) -> Option<&str> {
 }
 
 fn is_number(ty: tract_onnx_cast::ElementType) -> bool {
-    matches!(ty.family(), Family::Float(_))
+    ty.is_float()
 }
 
 fn seen(trace: &Trace) -> Vec<Seen<'_>> {
