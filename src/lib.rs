@@ -35,7 +35,7 @@
 //! - [`mod@convert`] writes a model in another type for any runtime; [`mod@mend`] mends a file for one.
 //! - `ops` are operators in tract: the op [`OnnxCast`] with its inference rules and what decluttering makes of it, the
 //!   quantisers, and tract's own operators corrected.
-//! - `typed` tells both each value's type in a file.
+//! - `typed` tells `convert` and `mend` each value's type in a file.
 //! - `panels` are weights of products in fewer bits than they compute in, widened where tract's kernels read them.
 //! - `passes` make of a model's graph one that tract can load: a list, in which each pass has its reason.
 //! - `onnx` is what ONNX says: operators and schemas, what casts and quantisers ask for, limits; and the codec by which passes
@@ -57,7 +57,7 @@
 //! declarations tell; the model remembers the types of its inputs and outputs (`plug::model_types`).
 //!
 //! The way of an element: [`OnnxCast`] hands its input to a [`Conversion`], whose kernel was chosen when it was made
-//! (`cast::kernel::select`); `tensor::output` divides a large tensor among the threads of tract's current executor and
+//! (`cast::kernel::select`); `tensor::parallel` divides a large tensor among the threads of tract's current executor and
 //! gives each part to the kernel, which runs at the level of this CPU. tract has executors of several threads only with
 //! the feature `multithread`.
 //!

@@ -86,7 +86,7 @@ impl Graph {
         self.changes.added += 1;
         if self.changes.keeps_lines {
             let line = format!("+ {}", self.told(id));
-            self.changes.line(|| line);
+            self.changes.lines.push(line);
         }
         id
     }
@@ -151,7 +151,7 @@ impl Graph {
         if self.changes.keeps_lines {
             let name = value.map_or("nothing".into(), |value| self.value(value).name.clone());
             let line = format!("~ {}: input {place} is `{name}`", self.told(node));
-            self.changes.line(|| line);
+            self.changes.lines.push(line);
         }
     }
 
@@ -296,7 +296,7 @@ impl Graph {
         }
         if self.changes.keeps_lines {
             let line = format!("- {}", self.told(node));
-            self.changes.line(|| line);
+            self.changes.lines.push(line);
         }
         for held in std::mem::take(&mut self.nodes.get_mut(node).bodies) {
             self.empty_body(held.body);

@@ -73,7 +73,7 @@ pub use new_node::{
 };
 pub use node::{
     HeldBody, Node, NodeView, all_graphs, all_tensors, attribute, attribute_type, default_opset,
-    has_bodies, int, is_default_domain, subgraphs, tensor_type, tensor_type_mut, word,
+    has_bodies, int, is_default_domain, one_domain, subgraphs, tensor_type, tensor_type_mut, word,
 };
 pub use order::{free_names, given, needed, sorted};
 pub use part::Given;

@@ -235,6 +235,11 @@ pub fn is_default_domain(domain: &str) -> bool {
     matches!(domain, "" | "ai.onnx")
 }
 
+/// A domain under one name, which is empty for that of ONNX's own operators.
+pub fn one_domain(domain: &str) -> &str {
+    if is_default_domain(domain) { "" } else { domain }
+}
+
 /// The attribute of this name.
 pub fn attribute<'a>(node: &'a (impl NodeView + ?Sized), name: &str) -> Option<&'a AttributeProto> {
     node.attributes().iter().find(|attribute| attribute.name == name)

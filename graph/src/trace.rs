@@ -6,13 +6,13 @@ use std::fmt;
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
     /// Nodes that were added.
-    pub added: usize,
+    pub(crate) added: usize,
     /// Nodes that were removed.
-    pub removed: usize,
+    pub(crate) removed: usize,
     /// Inputs of nodes, and outputs of bodies, that have another value.
-    pub rewired: usize,
+    pub(crate) rewired: usize,
     /// A line for each of them, if lines are kept.
-    pub lines: Vec<String>,
+    pub(crate) lines: Vec<String>,
     pub(crate) keeps_lines: bool,
 }
 
@@ -20,12 +20,6 @@ impl Changes {
     /// Whether nothing was changed.
     pub fn is_empty(&self) -> bool {
         self.added + self.removed + self.rewired == 0
-    }
-
-    pub(crate) fn line(&mut self, line: impl FnOnce() -> String) {
-        if self.keeps_lines {
-            self.lines.push(line());
-        }
     }
 }
 

@@ -284,7 +284,7 @@ class ReducedCase:
 
     Attributes:
         node: The node that is to blame; of a check's case the last node.
-        kind: ``overflow``, ``nan``, ``shape``, ``tolerance`` or ``command``.
+        kind: ``overflow``, ``nan``, ``shape``, ``tolerance``, ``broken``, ``imprecise`` or ``command``.
         finding: What is wrong, in words.
         left: The nodes that are left, each with its operator.
     """

@@ -1,7 +1,7 @@
 //! What became of one element: the definition that the fast loops must equal.
 
 use super::counts::{CastStats, Errors, Outcome};
-use crate::cast::element_type::{ElementType, Family};
+use crate::cast::element_type::ElementType;
 use crate::cast::reach::Reach;
 use crate::cast::value::Number;
 
@@ -21,11 +21,7 @@ impl CastPair {
             Some(Reach::Float(source)) => source.min_normal,
             Some(Reach::Integer(_) | Reach::Bool) | None => 0.0,
         };
-        CastPair {
-            target: Reach::of(to),
-            from_float: matches!(from.family(), Family::Float(_)),
-            source_min_normal,
-        }
+        CastPair { target: Reach::of(to), from_float: from.is_float(), source_min_normal }
     }
 
     /// Counts one element.

@@ -102,7 +102,7 @@ pub(super) trait Lane: Copy {
 impl Lanes {
     pub(super) fn new(from: ElementType, to: ElementType) -> Lanes {
         let pair = CastPair::new(from, to);
-        let from_float = matches!(from.family(), Family::Float(_));
+        let from_float = from.is_float();
         let (inexact, target_min_normal, end) = match pair.target {
             Some(Reach::Float(target)) if target.is_scale => (None, target.min_normal, target.max),
             Some(Reach::Float(target)) => (Some(Outcome::Rounded), target.min_normal, target.max),

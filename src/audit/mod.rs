@@ -42,7 +42,6 @@ mod record;
 mod text;
 mod watched;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use tract_onnx::prelude::*;
@@ -59,6 +58,7 @@ pub use range::Range;
 
 pub use crate::cast::reach::{FloatReach, IntegerReach, Reach, holds_every_value};
 pub use crate::cast::value::Number;
+pub use crate::plug::audited::audit;
 pub use crate::tensor::numbers::Numbers;
 
 use record::Records;
@@ -84,49 +84,6 @@ pub struct AuditRow {
     pub runs: u64,
     /// What it did.
     pub stats: CastStats,
-}
-
-/// Runs the model of a file on inputs, and says what its casts do, in the order of computation.
-///
-/// The inputs are carriers of the types that the model takes, in their order; their shapes replace what the model leaves open.
-///
-/// # Errors
-///
-/// When tract cannot run the model on them: an [`Error`] that knows the node, where tract tells it.
-///
-/// ```
-/// use tract_onnx::prelude::*;
-/// use tract_onnx_cast::audit::audit;
-///
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/node/cast_opset19_FLOAT_to_FLOAT8E4M3FN/model.onnx");
-/// # let shape = tract_onnx_cast::onnx().model_for_path(path)?.input_fact(0)?.shape.as_concrete_finite()?.unwrap();
-/// for row in audit(path, [Tensor::zero::<f32>(&shape)?])? {
-///     println!("{}: {:?}", row.cast.node, row.stats.outcomes().collect::<Vec<_>>());
-/// }
-/// # TractResult::Ok(())
-/// ```
-pub fn audit(
-    path: impl AsRef<Path>,
-    inputs: impl IntoIterator<Item = Tensor>,
-) -> Result<Vec<AuditRow>> {
-    let run = || -> TractResult<Vec<AuditRow>> {
-        let loaded = crate::onnx().with_probes(true).load(path)?;
-        let audit = loaded.audit();
-        let mut model = loaded.into_model();
-        let inputs: Vec<Tensor> = inputs.into_iter().collect();
-        for (place, input) in inputs.iter().enumerate().take(model.inputs.len()) {
-            model.set_input_fact(
-                place,
-                InferenceFact::dt_shape(input.datum_type(), input.shape()),
-            )?;
-        }
-        let mut model = model.into_typed()?;
-        audit.watch(&mut model)?;
-        let model = model.into_optimized()?.into_runnable()?;
-        model.run(inputs.into_iter().map(Tensor::into_tvalue).collect())?;
-        Ok(audit.rows())
-    };
-    run().map_err(Error::of)
 }
 
 impl Survey {

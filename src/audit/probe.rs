@@ -29,7 +29,7 @@ use crate::ops::host::around::{Around, Wrapped, around};
 use crate::ops::host::checked;
 use crate::ops::host::claimed::Claimed;
 use crate::ops::host::element_wise::typed_op;
-use crate::ops::host::hook::{Patch, Wired};
+use crate::ops::host::hook::{Patch, Wired, mapped};
 use crate::ops::host::stock::Built;
 use crate::ops::quantize;
 use crate::ops::quantize::op::OnnxQuantizer;
@@ -80,9 +80,7 @@ impl Around for InferenceProbe {
         target: &mut TypedModel,
         mapping: &HashMap<OutletId, OutletId>,
     ) -> Wired {
-        let known = |input: &OutletId| mapping.get(input).copied();
-        let inputs: Option<TVec<OutletId>> = node.inputs.iter().map(known).collect();
-        let mut inputs = inputs.context("a cast's inputs come before it")?;
+        let mut inputs = mapped(node.inputs.iter(), mapping)?;
         let watched = self.watched(source, node, target, &inputs)?;
         // The cast keeps its name where the cast is what errors are about.
         let name = format!("{}.cast", node.name);

@@ -152,6 +152,16 @@ impl ElementType {
         Self::ALL.iter().copied().find(|t| t.name().eq_ignore_ascii_case(name))
     }
 
+    /// Whether it is a floating-point type, of however many bits.
+    pub const fn is_float(self) -> bool {
+        matches!(self.family(), Family::Float(_))
+    }
+
+    /// Whether it is FLOAT16 or BFLOAT16.
+    pub const fn is_half(self) -> bool {
+        matches!(self, ElementType::Float16 | ElementType::BFloat16)
+    }
+
     /// Whether no machine type is its own, so that a carrier holds its codes.
     pub const fn is_exotic(self) -> bool {
         match self.family() {

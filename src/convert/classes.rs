@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use onnx_cast_graph::{Use, ValueId};
+use onnx_cast_graph::{Graph, NodeId, NodeView, Use, ValueId};
 
 /// A place with an element type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,6 +17,13 @@ pub(super) enum Point {
     Made(ValueId),
     /// A value, as it is taken at a place.
     Taken(Use),
+}
+
+/// The places of a node.
+pub(super) fn points(graph: &Graph, id: NodeId) -> impl Iterator<Item = Point> + '_ {
+    let node = graph.node(id);
+    let taken = (0..node.input_places()).map(move |place| Point::Taken(Use::Node(id, place)));
+    taken.chain(node.outputs().iter().flatten().map(|value| Point::Made(*value)))
 }
 
 /// Places of one type.

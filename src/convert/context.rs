@@ -9,7 +9,7 @@ use super::classes::{Classes, Point};
 use super::weights::codes::WeightCodes;
 use super::write::unknown_fields::Renamed;
 use super::{KeptNode, Options};
-use crate::cast::element_type::{ElementType, Family};
+use crate::cast::element_type::ElementType;
 use crate::typed::functions::Functions;
 
 /// Options, what analyses have found out, and what is to be reported.
@@ -106,7 +106,7 @@ impl<'o> Context<'o> {
 
     /// Whether a value is of a type without fractions.
     pub(super) fn is_integer(&self, value: ValueId) -> bool {
-        self.types.get(value).is_some_and(|ty| !matches!(ty.family(), Family::Float(_)))
+        self.types.get(value).is_some_and(|ty| !ty.is_float())
     }
 
     /// The body of the function that a node calls.

@@ -163,7 +163,7 @@ impl Joining<'_, '_, '_> {
         match node.op_type() {
             "If" => {
                 for body in bodies {
-                    self.returns(id, body, 0, 0);
+                    self.returns(id, body, 0);
                 }
             }
             "Loop" => self.carried(id, &bodies, 2, 1),
@@ -179,10 +179,9 @@ impl Joining<'_, '_, '_> {
         }
     }
 
-    /// Joins what a body returns, its first `skipped` outputs aside, with what the node makes from
-    /// a place on.
-    fn returns(&mut self, id: NodeId, body: BodyId, skipped: usize, from: usize) {
-        for place in from..self.graph.node(id).output_places() {
+    /// Joins what a body returns, its first `skipped` outputs aside, with what the node makes.
+    fn returns(&mut self, id: NodeId, body: BodyId, skipped: usize) {
+        for place in 0..self.graph.node(id).output_places() {
             let returned = self.output(body, place + skipped);
             if self.graph.node(id).output(place).is_some() {
                 self.join(self.made(id, place), returned);
@@ -212,7 +211,7 @@ impl Joining<'_, '_, '_> {
                     self.join(fed, self.output(*body, place + conditions));
                 }
             }
-            self.returns(id, *body, conditions, 0);
+            self.returns(id, *body, conditions);
         }
     }
 

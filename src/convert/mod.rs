@@ -3,12 +3,13 @@
 //!
 //! [`convert`] is a list of passes over the model's graph. Analyses come first: the types of all
 //! values (`types`), the nodes that stay (`keep`), the places that have one type whatever it is
-//! (`join`), and which of these are converted (`sides`). One pass edits: `rewrite`. Bodies of
-//! `If`, `Loop` and `Scan` and the functions of the model are parts of the one graph.
+//! (`join`), and which of these are converted (`sides`). Two passes edit: `weights`, where weights
+//! are to have few bits, and `rewrite`. Bodies of `If`, `Loop` and `Scan` and the functions of the
+//! model are parts of the one graph.
 //!
 //! - `context`: what the passes share; `classes`: a union-find of places
 //! - `attributes`: those that decide on types; `data`: weights; `sequences`: of tensors
-//! - `opset`: raised; `weights`: in few bits; `write`: the file
+//! - `opset`: raised; `write`: the file
 
 #![forbid(unsafe_code)]
 
@@ -33,7 +34,7 @@ use std::fs;
 use std::io::{BufReader, Cursor, Write};
 use std::path::Path;
 
-use onnx_cast_graph::Graph;
+use onnx_cast_graph::{Graph, Node, NodeView};
 use prost::Message;
 use tract_onnx::pb::ModelProto;
 
@@ -149,6 +150,13 @@ pub struct KeptNode {
     pub why: String,
 }
 
+impl KeptNode {
+    fn of(node: &Node, why: String) -> KeptNode {
+        let (op, graph) = (node.op_type.clone(), node.path.to_string());
+        KeptNode { node: node.label().into(), op, graph, why }
+    }
+}
+
 /// A model that was converted, to be written.
 #[derive(Debug)]
 pub struct Converted {
@@ -212,7 +220,7 @@ const PASSES: &[ConversionPass] = &[
     sides::decide,
     // While nodes are the file's.
     report::report,
-    // Last: the only one that edits.
+    // Last: what those before have decided is done.
     rewrite::rewrite,
 ];
 
@@ -338,12 +346,16 @@ fn check_opset(graph: &Graph, to: ElementType) -> Result<()> {
         schema.since >= 6 && schema.output(0).is_some_and(|output| schema.allows(output.ty, to))
     };
     let since = schema::versions("Cast").iter().find(casts).map_or(i64::MAX, |found| found.since);
-    if graph.opset >= since {
+    check_since(graph.opset, since, &format!("casts to {to}"))
+}
+
+/// Refuses an opset before the one since which there is something.
+fn check_since(opset: i64, since: i64, what: &str) -> Result<()> {
+    if opset >= since {
         return Ok(());
     }
-    let there = format!("casts to {to} are there since opset {since}");
-    let problem =
-        format!("imports opset {}, and {there}: `--opset {since}` raises it", graph.opset);
+    let there = format!("{what} are there since opset {since}");
+    let problem = format!("imports opset {opset}, and {there}: `--opset {since}` raises it");
     Err(Cause::Model { problem }.into())
 }
 

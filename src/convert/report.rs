@@ -1,9 +1,9 @@
 //! Pass: what stays as it is, for the report. It changes nothing in the graph.
 
-use onnx_cast_graph::{Graph, NodeId, NodeView, Use};
+use onnx_cast_graph::Graph;
 
 use super::KeptNode;
-use super::classes::Point;
+use super::classes::points;
 use super::context::Context;
 use crate::error::Result;
 use crate::onnx::cast_spec::Operator;
@@ -31,22 +31,11 @@ pub(super) fn report(graph: &mut Graph, context: &mut Context) -> Result<()> {
         }
         let fixed = classes.iter().find_map(|class| context.classes.get(*class).stays.clone());
         let why = context.kept.get(id).cloned().or(fixed);
-        let kept = KeptNode {
-            node: node.label().into(),
-            op: node.op_type.clone(),
-            graph: node.path.to_string(),
-            why: why.unwrap_or_else(|| "between nodes that stay, where casts would be more".into()),
-        };
-        context.report.push(kept);
+        let why =
+            why.unwrap_or_else(|| "between nodes that stay, where casts would be more".into());
+        context.report.push(KeptNode::of(node, why));
     }
     Ok(())
-}
-
-/// The places of a node.
-fn points(graph: &Graph, id: NodeId) -> impl Iterator<Item = Point> + '_ {
-    let node = graph.node(id);
-    let taken = (0..node.input_places()).map(move |place| Point::Taken(Use::Node(id, place)));
-    taken.chain(node.outputs().iter().flatten().map(|value| Point::Made(*value)))
 }
 
 #[cfg(test)]

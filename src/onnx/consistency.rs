@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use onnx_cast_graph::one_domain;
 use tract_onnx::pb::{ModelProto, OperatorSetIdProto};
 
-use super::node::is_default_domain;
 use crate::error::{Cause, Error};
 
 /// Checks that a model, and each of its functions, imports a domain in one version and under one name, and ONNX's own in a
@@ -21,7 +21,7 @@ pub(crate) fn check(proto: &ModelProto) -> Result<(), Error> {
 fn check_imports(imports: &[OperatorSetIdProto]) -> Result<(), Error> {
     let mut known: HashMap<&str, &OperatorSetIdProto> = HashMap::new();
     for import in imports {
-        let domain = if is_default_domain(&import.domain) { "" } else { &import.domain };
+        let domain = one_domain(&import.domain);
         if domain.is_empty() && import.version < 1 {
             let problem = format!("imports opset {}, and the first is 1", import.version);
             return Err(Cause::Model { problem }.into());

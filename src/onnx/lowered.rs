@@ -31,6 +31,9 @@ pub(crate) const TIED: &str = "tract-onnx-cast:Tied";
 /// The attribute that holds it all.
 const ATTRIBUTE: &str = "tract-onnx-cast:Lowered";
 
+/// Ways to round, each written as its place.
+const MODES: [RoundMode; 3] = [RoundMode::Up, RoundMode::Down, RoundMode::Nearest];
+
 /// What was found out about a node.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Lowered {
@@ -175,8 +178,7 @@ impl Lowered {
                 out.ty(cast.from);
                 out.ty(cast.to);
                 out.number(i64::from(cast.rules.saturate));
-                let modes = [RoundMode::Up, RoundMode::Down, RoundMode::Nearest];
-                let mode = modes.iter().position(|mode| *mode == cast.rules.round_mode);
+                let mode = MODES.iter().position(|mode| *mode == cast.rules.round_mode);
                 out.number(mode.unwrap_or(0) as i64);
                 out.number(cast.opset);
                 out.number(i64::from(cast.resolves_symbols));
@@ -255,8 +257,7 @@ fn decode(
         0 => OperatorForm::Own,
         1 => {
             let (from, to, saturate) = (ty(next()?)?, ty(next()?)?, next()? != 0);
-            let modes = [RoundMode::Up, RoundMode::Down, RoundMode::Nearest];
-            let round_mode = *modes.get(usize::try_from(next()?).ok()?)?;
+            let round_mode = *MODES.get(usize::try_from(next()?).ok()?)?;
             let (opset, resolves_symbols) = (next()?, next()? != 0);
             if node.input_places() != if to.is_some() { 1 } else { 2 } {
                 return None;

@@ -127,20 +127,6 @@ impl QuantizerSpec {
         if self.quantizes { QUANTIZE } else { DEQUANTIZE }
     }
 
-    pub(crate) fn quantizes(&self) -> bool {
-        self.quantizes
-    }
-
-    /// The opset that the model imports, for messages.
-    pub(crate) fn opset(&self) -> i64 {
-        self.opset
-    }
-
-    /// What messages call the node.
-    pub(crate) fn node(&self) -> &str {
-        &self.node
-    }
-
     fn schema(&self) -> Option<&'static Schema> {
         let versions = schema::versions(self.name());
         versions.iter().rfind(|schema| schema.since <= self.judged_by)
@@ -292,11 +278,6 @@ impl QuantizerSpec {
         }
         let otherwise = if self.has_zero_point { zero_point } else { Some(ElementType::Uint8) };
         Ok(self.output.or(otherwise))
-    }
-
-    /// The type of an input that tract holds in a type of its own, where the file does not tell more.
-    pub(crate) fn exotic(&self, index: usize) -> Option<ElementType> {
-        self.exotic.get(index).copied().flatten()
     }
 
     /// The type of y as tract is to infer it, from the native types of the scale and the zero point, where they are

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use onnx_cast_graph::{BodyId, Graph, Node, NodeView, Problem, default_opset, is_default_domain};
+use onnx_cast_graph::{BodyId, Graph, Node, NodeView, Problem, default_opset, one_domain};
 use tract_onnx::pb::{NodeProto, ValueInfoProto};
 
 use crate::onnx::function_fields::FunctionParts;
@@ -31,7 +31,7 @@ impl Functions {
             let path = step(function.name(), "").into();
             let (body, misnamed) = graph.import_root(proto, opset, path, &step);
             problems.extend(misnamed);
-            let name = (domain(function.domain()), function.name().to_owned());
+            let name = (one_domain(function.domain()).to_owned(), function.name().to_owned());
             imported.by_name.insert(name, body);
             imported.bodies.push(body);
             function.node.clear();
@@ -59,18 +59,13 @@ impl Functions {
         if node.is_onnx() && !schema::versions(&node.op_type).is_empty() {
             return None;
         }
-        self.by_name.get(&(domain(node.domain()), node.op_type.clone())).copied()
+        self.by_name.get(&(one_domain(node.domain()).to_owned(), node.op_type.clone())).copied()
     }
 
     /// The main graph's body, then those of functions.
     pub(crate) fn roots(&self, graph: &Graph) -> Vec<BodyId> {
         std::iter::once(graph.main()).chain(self.bodies.iter().copied()).collect()
     }
-}
-
-/// The default domain has two names.
-fn domain(name: &str) -> String {
-    if is_default_domain(name) { String::new() } else { name.to_owned() }
 }
 
 /// Whether a node is none of those in which this crate keeps fields of functions.

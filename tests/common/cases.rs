@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use prost::Message;
 use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, ElementType, Family, Rules, output_element_types, tensor_proto};
+use tract_onnx_cast::{Conversion, ElementType, Rules, output_element_types, tensor_proto};
 
 /// The repository's folder.
 pub fn root() -> PathBuf {
@@ -145,7 +145,7 @@ pub fn differences(got: &Typed, want: &Typed, tolerance: Option<Tolerance>) -> V
         value.tensor.as_bytes()[index * width..][..width].to_vec()
     };
     let (g, w) = (numbers(got), numbers(want));
-    let is_float = matches!(got.ty.family(), Family::Float(_));
+    let is_float = got.ty.is_float();
     let same = |index: &usize| {
         let (a, b) = (g[*index], w[*index]);
         let close = match tolerance {

@@ -7,9 +7,15 @@ use std::sync::OnceLock;
 
 use tract_onnx_cast::kernel::Level;
 
-fn say(line: &str) {
+pub fn say(line: &str) {
     // A closed standard error is no reason to fail.
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// The number that a variable of the environment is set to.
+pub fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
 /// The CPU levels that kernels are tested at.

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 pub mod cases;
+pub mod doubled;
 pub mod elements;
 pub mod hostile;
 pub mod machine;

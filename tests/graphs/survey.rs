@@ -1,7 +1,6 @@
 //! Many graphs, and what became of them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::build;
+use crate::common::machine::{number, say};
 use crate::form::{FORMS, Form, listing};
 use crate::graph::Graph;
 use crate::known::{Failure, all, known};
@@ -24,16 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const MOST_REFUSED: f64 = 0.05;
 /// How many operators the graphs must have been made of, so that nothing falls out unnoticed.
 const FEWEST_OPERATORS: usize = 60;
-
-fn number(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
-}
-
-/// On standard error as it is, which the test harness does not keep back.
-fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
-}
 
 #[derive(Default)]
 struct Tally {

@@ -39,6 +39,9 @@ const LAYERS: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// What a module makes public under its own path though a layer above makes it.
+const PUBLIC_HERE: &[(&str, &str)] = &[("audit", "crate::plug::audited::audit")];
+
 #[test]
 fn layers_use_only_those_below() {
     for (root, parent, layers) in LAYERS {
@@ -115,13 +118,25 @@ fn headers_list_what_is_there() {
     assert!(listed > 100, "{listed}: no lists were read");
 }
 
-/// What each file names in its `use` lines, but for the modules that it is in: what these hold is shared by all that is inside.
+/// What each file names from the root of its crate or in its `use` lines, but for the modules that it is in: what these hold is shared
+/// by all that is inside.
 fn uses(root: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut files = BTreeMap::new();
     collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join(root), &mut vec![], &mut files);
+    let text = |file: &PathBuf| fs::read_to_string(file).expect("a file");
+    let exported = files.get(&Module::new()).map_or(vec![], |file| paths(&text(file)));
     let uses = |(module, file): (&Module, &PathBuf)| {
-        let text = fs::read_to_string(file).expect("a file");
-        let used = paths(&text).into_iter().filter_map(|path| used(module, &path, &files));
+        let own = module.join("::");
+        let mut paths = paths(&text(file));
+        paths.retain(|path| !PUBLIC_HERE.contains(&(&own, path)));
+        paths.extend(in_code(&text(file)));
+        // The root of the crate holds what it exports of its modules.
+        let path = |path: String| {
+            let of_root = path.strip_prefix("crate").filter(|name| name.rfind("::") == Some(0));
+            let item = of_root.and_then(|name| exported.iter().find(|path| path.ends_with(name)));
+            item.map_or(path.clone(), |item| format!("crate::{item}"))
+        };
+        let used = paths.into_iter().filter_map(|it| used(module, &path(it), &files));
         (module.clone(), used.filter(|other| !module.starts_with(other)).collect())
     };
     files.iter().map(uses).collect()
@@ -160,6 +175,16 @@ fn paths(text: &str) -> Vec<String> {
         apart("", whole.trim_end_matches(';'), &mut paths);
     }
     paths
+}
+
+/// The paths from the root of the crate in a file's other lines.
+fn in_code(text: &str) -> Vec<String> {
+    let is_code = |line: &&str| !line.starts_with("//") && !line.contains("use crate::");
+    let lines = text.lines().map(str::trim).filter(is_code);
+    let rests = lines.flat_map(|line| line.split("crate::").skip(1));
+    let is_of_path = |c: char| c.is_alphanumeric() || "_:".contains(c);
+    let path = |rest: &str| rest.find(|c| !is_of_path(c)).map_or("", |end| &rest[..end]).to_owned();
+    rests.map(|rest| format!("crate::{}", path(rest))).collect()
 }
 
 fn apart(before: &str, path: &str, paths: &mut Vec<String>) {

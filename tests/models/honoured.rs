@@ -7,6 +7,7 @@ use tract_onnx::tract_hir::internal::*;
 use tract_onnx_cast::interpreter::Interpreter;
 use tract_onnx_cast::{CastOnnx, ElementType, OnnxTensor, model_proto, onnx};
 
+use crate::common::doubled::Doubled;
 use crate::common::proto::{
     float, graph, int, int64, ints, model, node, refusal, string, untyped, value,
 };
@@ -312,36 +313,6 @@ fn a_domain_or_an_operator_that_nothing_here_computes_is_refused() {
         assert_eq!(refused(21, op, &["x"], vec![]), want);
     }
     loads(21, "ai.onnx.Relu", &["x"], vec![]);
-}
-
-/// An operator of somebody else's.
-#[derive(Debug, Clone)]
-struct Doubled;
-
-impl Expansion for Doubled {
-    fn name(&self) -> StaticName {
-        "Doubled".into()
-    }
-
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        s: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
-        s.equals(&outputs[0].datum_type, &inputs[0].datum_type)?;
-        s.equals(&outputs[0].shape, &inputs[0].shape)
-    }
-
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
-        let add = tract_onnx::tract_hir::ops::math::add();
-        model.wire_node(prefix, add, &[inputs[0], inputs[0]])
-    }
 }
 
 #[test]

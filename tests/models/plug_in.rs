@@ -1,6 +1,7 @@
 //! Joining pipelines that have something of their own, or the plug-in already.
 
 use crate::common::cases::root;
+use crate::common::doubled::Doubled;
 use crate::common::proto::Sketch;
 use tract_onnx::prelude::*;
 use tract_onnx::tract_hir::internal::*;
@@ -30,36 +31,6 @@ fn registering_twice_is_registering_once() {
     let model = model.unwrap().into_typed().unwrap().into_decluttered().unwrap();
     let written = nnef.write_to_tar(&model, vec![]).unwrap();
     assert_eq!(casts(&nnef.model_for_read(&mut &*written).unwrap()), 1);
-}
-
-/// An operator of somebody else's in the place of one of tract's.
-#[derive(Debug, Clone)]
-struct Doubled;
-
-impl Expansion for Doubled {
-    fn name(&self) -> StaticName {
-        "Doubled".into()
-    }
-
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        s: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
-        s.equals(&outputs[0].datum_type, &inputs[0].datum_type)?;
-        s.equals(&outputs[0].shape, &inputs[0].shape)
-    }
-
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
-        let add = tract_onnx::tract_hir::ops::math::add();
-        model.wire_node(prefix, add, &[inputs[0], inputs[0]])
-    }
 }
 
 #[test]

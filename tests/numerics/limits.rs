@@ -75,7 +75,7 @@ fn limits_are_worth_what_rational_numbers_say() {
         of_type.entry(ty).or_default().push(name);
     }
     for ty in numeric() {
-        let is_float = matches!(ty.family(), Family::Float(_));
+        let is_float = ty.is_float();
         let names = ["max", "min", "min_positive", "min_normal"];
         assert_eq!(of_type[&ty], names[..if is_float { 4 } else { 3 }], "{ty}");
     }

@@ -49,7 +49,7 @@ pub enum Data {
 /// A tensor of such elements.
 pub fn elements(random: &mut Random, ty: ElementType, shape: Vec<usize>, data: Data) -> Val {
     let count = volume(&shape);
-    if matches!(ty.family(), Family::Float(_)) {
+    if ty.is_float() {
         let numbers: Vec<f64> = (0..count).map(|_| number(random, data)).collect();
         return rounded(ty, shape, &numbers);
     }

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,6 +16,7 @@ use tract_onnx_cast::{model_proto, onnx, output_element_types};
 use crate::answer::Answer;
 use crate::case::case;
 use crate::common::cases::Typed;
+use crate::common::machine::{number, say};
 use crate::draw::Draw;
 use crate::form::{Form, listing, name};
 use crate::graph::Node;
@@ -62,16 +62,6 @@ struct Survey {
 
 thread_local! {
     static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
-}
-
-fn number(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
-}
-
-/// On standard error as it is, which the test harness does not keep back.
-fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -134,15 +134,6 @@ impl Display for InOneLine {
 
 impl std::error::Error for InOneLine {}
 
-/// As [`at`] if the place is to be told, else the result as it is.
-pub(super) fn at_if<T>(
-    is_told: bool,
-    place: impl Display,
-    result: anyhow::Result<T>,
-) -> anyhow::Result<T> {
-    if is_told { at(place, result) } else { result }
-}
-
 /// The text without line breaks and other characters that would not be seen as themselves, which a
 /// file could use to write over the screen.
 pub(super) fn single_line(text: &str) -> String {

@@ -17,6 +17,9 @@ use crate::run::{npy, npz};
 /// By how much a printed number may differ, as last digits of sums depend on the CPU.
 const RELATIVE: f64 = 0.02;
 
+/// What begins with one of these and stands between backticks is a file of the repository.
+const FOLDERS: [&str; 5] = ["src/", "cli/", "graph/", "tests/", "scripts/"];
+
 struct Shown {
     page: String,
     command: String,
@@ -42,13 +45,22 @@ fn commands_print_what_the_pages_show() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// Links among the pages lead to files and headings that are there.
+/// Links among the pages lead to files and headings that are there, and the files that they name are there.
 #[test]
 fn links_lead_somewhere() {
     let others = ["CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"].map(|name| root().join(name));
+    let folders = ["fuzz", "scripts", "tests/data"].map(|name| root().join(name).join("README.md"));
     let mut dead = vec![];
-    for page in pages().iter().chain(&others) {
+    for page in pages().iter().chain(&others).chain(&folders) {
         let text = fs::read_to_string(page).expect("a page is text");
+        // What stands between two backticks is each second part.
+        let code = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+        for named in code.filter_map(|code| code.split([' ', ':']).next()) {
+            let is_path = FOLDERS.iter().any(|folder| named.starts_with(folder));
+            if is_path && !root().join(named).exists() {
+                dead.push(format!("{}: {named}", page.display()));
+            }
+        }
         let links = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
         for (link, _) in links.filter(|(link, _)| !link.starts_with("http")) {
             let (file, heading) = link.split_once('#').unwrap_or((link, ""));

@@ -68,7 +68,7 @@ fn parses(text: &str) {
     let is_exact = trimmed.len() < 16 && !trimmed.contains(['e', 'E', '.']);
     for to in numbers() {
         let code = cast(input, to);
-        if matches!(to.family(), Family::Float(_)) {
+        if to.is_float() {
             assert_eq!(code.is_some(), double.is_some(), "{text:?} to {to}");
             if let Some(double) = double.filter(|double| is_exact && double.is_finite()) {
                 let wanted = convert_scalar(ElementType::Double, to, exact(), double.to_bits());
@@ -85,7 +85,7 @@ fn returns(ty: ElementType, code: u64) {
     let text = text.expect("every number has a spelling");
     let back = conversion(ElementType::String, ty, exact()).run(&text).expect("our spelling");
     let double = convert_scalar(ty, ElementType::Double, Rules::default(), code);
-    let is_float = matches!(ty.family(), Family::Float(_));
+    let is_float = ty.is_float();
     let is_nan = is_float && double.is_some_and(|double| f64::from_bits(double).is_nan());
     // FLOAT8E8M0 rounds by another rule; a NaN has one spelling for many codes.
     if !is_nan && ty != ElementType::Float8E8M0 {

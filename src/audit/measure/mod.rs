@@ -283,8 +283,7 @@ struct Counter {
 
 impl Counter {
     fn new(from: ElementType, to: ElementType) -> Counter {
-        let narrow =
-            |ty: ElementType| matches!(ty.family(), Family::Float(_)) && ty != ElementType::Double;
+        let narrow = |ty: ElementType| ty.is_float() && ty != ElementType::Double;
         let is_integer = matches!(to.family(), Family::Signed | Family::Unsigned);
         let side = |ty| ElementWidening::to(ty, ElementType::Float);
         Counter {

@@ -150,12 +150,7 @@ const fn other_floats_are_bytes() -> bool {
     let mut index = 0;
     while index < ElementType::ALL.len() {
         let ty = ElementType::ALL[index];
-        let has_its_own = matches!(ty, ElementType::Float16 | ElementType::BFloat16);
-        if matches!(ty.family(), Family::Float(_))
-            && !has_its_own
-            && ty.bits() > 8
-            && ty.bits() < 32
-        {
+        if ty.is_float() && !ty.is_half() && ty.bits() > 8 && ty.bits() < 32 {
             return false;
         }
         index += 1;

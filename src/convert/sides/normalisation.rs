@@ -6,7 +6,7 @@
 
 use onnx_cast_graph::{Graph, Node, NodeId, NodeView, Use, ValueId};
 
-use crate::convert::classes::Point;
+use crate::convert::classes::{Point, points};
 use crate::convert::context::Context;
 
 const BEHIND: &str = "it normalises what stays";
@@ -51,13 +51,6 @@ pub(super) fn settle(graph: &Graph, context: &mut Context) {
 
 fn stays(context: &Context, point: Point) -> bool {
     context.classes.find(point).is_some_and(|class| context.classes.get(class).stays.is_some())
-}
-
-/// The places of a node.
-fn points(graph: &Graph, id: NodeId) -> Vec<Point> {
-    let node = graph.node(id);
-    let taken = (0..node.input_places()).map(|place| Point::Taken(Use::Node(id, place)));
-    taken.chain(node.outputs().iter().flatten().map(|value| Point::Made(*value))).collect()
 }
 
 /// That of which a node is the quotient.

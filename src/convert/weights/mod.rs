@@ -17,7 +17,7 @@ use codes::WeightCodes;
 use super::context::Context;
 use super::keep::has_referred;
 use super::rewrite::copy_constant;
-use super::{KeptNode, Weights, data};
+use super::{KeptNode, Weights, check_since, data};
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 use crate::error::{Cause, Error, Result};
@@ -73,12 +73,7 @@ fn check_opset(opset: i64, wanted: Weights) -> Result<()> {
             return Err(Cause::Argument { message }.into());
         }
     };
-    if opset >= blocks {
-        return Ok(());
-    }
-    let since = format!("{ty} are there since opset {blocks}");
-    let problem = format!("imports opset {opset}, and {since}: `--opset {blocks}` raises it");
-    Err(Cause::Model { problem }.into())
+    check_since(opset, blocks, ty)
 }
 
 fn candidates(graph: &Graph, context: &Context) -> Vec<Candidate> {
@@ -101,12 +96,7 @@ fn candidates(graph: &Graph, context: &Context) -> Vec<Candidate> {
                 continue;
             }
             let products = once(first).chain(others.iter().map(|(used, ..)| *used)).collect();
-            let user = KeptNode {
-                node: user.label().into(),
-                op: user.op_type.clone(),
-                graph: user.path.to_string(),
-                why: String::new(),
-            };
+            let user = KeptNode::of(user, String::new());
             let (channels, summed) = along;
             found.push(Candidate { value, body, channels, summed, products, user });
         }

@@ -15,7 +15,7 @@ mod texts;
 mod trees;
 mod vectors;
 
-use onnx_cast_graph::{Node, attribute, is_default_domain};
+use onnx_cast_graph::{Node, attribute, one_domain};
 use tract_onnx::pb::AttributeProto;
 use tract_onnx::prelude::tract_ndarray::ArrayD;
 use tract_onnx::prelude::*;
@@ -56,7 +56,7 @@ const KERNELS: &[(&str, &str, Kernel)] = &[
 
 /// What computes a node, if it is one of these.
 pub(super) fn kernel(node: &Node) -> Option<Kernel> {
-    let domain = if is_default_domain(&node.domain) { "" } else { &node.domain };
+    let domain = one_domain(&node.domain);
     let is = |(own, name, _): &&(&str, &str, Kernel)| *own == domain && *name == node.op_type;
     KERNELS.iter().find(is).map(|(.., kernel)| *kernel)
 }
@@ -77,8 +77,8 @@ impl KernelSite<'_> {
     /// A node, whose attributes are those that its operator has.
     /// Fails when it has another one, or one of another type, or lacks one.
     pub(super) fn of(node: &Node) -> TractResult<KernelSite<'_>> {
-        let domain = if is_default_domain(&node.domain) { "" } else { &node.domain };
-        let site = KernelSite { node, version: version(domain, &node.op_type, node.opset) };
+        let version = version(one_domain(&node.domain), &node.op_type, node.opset);
+        let site = KernelSite { node, version };
         for given in &node.attributes {
             let known = site.version.and_then(|version| version.attribute(&given.name));
             if known.is_none_or(|known| known.ty != attribute_type(given)) {

@@ -13,7 +13,7 @@ use tract_onnx::pb::{AttributeProto, NodeProto};
 use crate::cast::element_type::{self, ElementType};
 use crate::cast::rules::{RoundMode, Rules};
 use crate::error::{Cause, Error};
-use crate::onnx::node::{NodeView, attribute_type};
+use crate::onnx::node::{NodeView, attribute_type, refusal};
 use crate::onnx::operators::schema::{self, Schema};
 
 /// The two operators that cast.
@@ -101,7 +101,7 @@ impl CastSpec {
 
     /// As [`CastSpec::parse`], of a node in a graph or in a message.
     pub(crate) fn of(node: &(impl NodeView + ?Sized), opset: i64) -> Result<CastSpec, Error> {
-        let node_error = |problem: String| Error::of_node(node.label(), node.op_type(), problem);
+        let node_error = |problem: String| refusal(node, problem);
         let operator = Operator::of(node).ok_or_else(|| {
             let domain = node.domain();
             node_error(format!("domain `{domain}` is not ONNX's, so this is not ONNX's operator"))

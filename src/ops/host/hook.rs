@@ -8,13 +8,13 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
-use crate::error::{Cause, Error};
+use crate::error::Error;
 use crate::onnx::node::{node_name, place_in_tract};
 use crate::ops::host::label::Label;
 
 /// A node that cannot be run as it stands.
 pub(crate) fn refused(node: &str, op: &str, problem: impl Into<String>) -> Error {
-    Cause::Node { node: node.into(), op: op.into(), problem: problem.into() }.into()
+    Error::of_node(node, op, problem)
 }
 
 /// A node of which a plan would have to know what only a run tells. It is tract's plans that cannot, not this project: running

@@ -7,7 +7,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
 use super::op::{OnnxQuantizer, may_stay_small};
-use crate::cast::element_type::{ElementType, Family};
+use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 use crate::onnx::lowered::quantizer_of;
 use crate::onnx::quantizers::QuantizerSpec;
@@ -41,7 +41,7 @@ impl InferenceQuantizer {
     /// The element type of an input, which tract holds as `datum_type`.
     fn element_type(&self, index: usize, datum_type: DatumType) -> TractResult<ElementType> {
         let refuse = |problem: String| Err(self.spec.error(problem))?;
-        match self.spec.exotic(index) {
+        match self.spec.exotic[index] {
             Some(ty) if ty.datum_type() != datum_type => {
                 refuse(format!("its input of {ty} came as {datum_type:?}"))
             }
@@ -69,7 +69,7 @@ impl Expansion for InferenceQuantizer {
 
     /// As [`OnnxQuantizer`](super::op::OnnxQuantizer) in a typed model: weights that may stay in few bits are not folded yet.
     fn runs_out_of_plan(&self) -> bool {
-        !may_stay_small(self.spec.quantizes(), self.spec.exotic(0))
+        !may_stay_small(self.spec.quantizes, self.spec.exotic[0])
     }
 
     rules!(self, [self.inputs(), 1], |s, inputs, outputs| {
@@ -78,7 +78,7 @@ impl Expansion for InferenceQuantizer {
         if let Some(y) = self.spec.inferred_y(None, None)? {
             return s.equals(&outputs[0].datum_type, y.datum_type());
         }
-        let decides = if self.spec.quantizes() { 2 } else { 1 };
+        let decides = if self.spec.quantizes { 2 } else { 1 };
         s.given(&inputs[decides].datum_type, move |s, datum_type| {
             s.equals(&outputs[0].datum_type, self.output_type(decides, datum_type)?)
         })
@@ -122,8 +122,7 @@ impl InferenceQuantizer {
         let mut inputs = TVec::from_slice(inputs);
         let precision = self.spec.precision.filter(|ty| *ty != ElementType::Float);
         for ((input, ty), name) in inputs.iter_mut().zip(types).zip(["x", "scale"]) {
-            let is_rounded =
-                |to: &ElementType| *to != ty && matches!(ty.family(), Family::Float(_));
+            let is_rounded = |to: &ElementType| *to != ty && ty.is_float();
             let Some(to) = precision.filter(is_rounded) else { continue };
             for (from, to, part) in [(ty, to, "rounded"), (to, ty, "back")] {
                 let cast = OnnxCast::new(prefix, from, to, Rules::default()).beside_casts_of(model);

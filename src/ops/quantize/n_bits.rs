@@ -16,7 +16,7 @@ use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
 use tract_onnx::tract_hir::internal::*;
 
 use crate::error::Error;
-use crate::onnx::node::{int, node_name};
+use crate::onnx::node::{int, node_name, refusal};
 use crate::ops::fixes::products::keep_apart;
 use crate::ops::host::at_opset::imported;
 use crate::ops::host::element_wise::rules;
@@ -72,7 +72,7 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     let opset = imported(node, context.onnx_operator_set_version);
     let refuse = |problem: String| {
         let problem = format!("{problem} (opset {opset})");
-        Error::of_node(node_name(node), &node.op_type, problem)
+        refusal(node, problem)
     };
     let size = |name: &str| {
         let size = int(node, name).and_then(|size| usize::try_from(size).ok());

@@ -40,8 +40,8 @@ pub(super) struct QuantizerConstants {
 impl OnnxQuantizer {
     pub(super) fn new(spec: &QuantizerSpec, quantization: Quantization) -> OnnxQuantizer {
         OnnxQuantizer {
-            node: spec.node().into(),
-            opset: spec.opset(),
+            node: spec.node.as_str().into(),
+            opset: spec.opset,
             quantization,
             axis: spec.axis,
             block_size: spec.block_size,

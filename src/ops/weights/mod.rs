@@ -215,6 +215,6 @@ impl Packing<'_> {
 
 /// Whether a constant that is cast stays as it is before a product.
 pub(crate) fn may_stay_half(conversion: &Conversion, elements: usize) -> bool {
-    let is_half = matches!(conversion.source(), ElementType::Float16 | ElementType::BFloat16);
+    let is_half = conversion.source().is_half();
     is_half && conversion.target() == ElementType::Float && elements >= FROM
 }

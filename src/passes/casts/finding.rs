@@ -23,6 +23,16 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
+    /// Every kind.
+    pub const ALL: [FindingKind; 6] = [
+        FindingKind::NoOp,
+        FindingKind::WidenedBefore,
+        FindingKind::NarrowedBefore,
+        FindingKind::Contradicted,
+        FindingKind::Int64ToInt32,
+        FindingKind::FloatToInteger,
+    ];
+
     /// The kind's name in reports: `narrowed_before`.
     pub const fn name(self) -> &'static str {
         match self {

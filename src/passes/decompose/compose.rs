@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use onnx_cast_graph::{Graph, Node, NodeId, NodeView, Splice, is_default_domain};
+use onnx_cast_graph::{Graph, Node, NodeId, NodeView, Splice, one_domain};
 use tract_onnx::prelude::TractResult;
 
 use super::read::{Composition, composition};
@@ -64,8 +64,8 @@ pub(in crate::passes) fn compose(graph: &mut Graph, context: &mut PassContext) -
 
 /// What stands for a node, unless somebody else builds it.
 pub(super) fn of(node: &Node, registered: Registered) -> Option<&'static Composition> {
-    let domain = if is_default_domain(&node.domain) { "" } else { &node.domain };
-    composition(domain, &node.op_type).filter(|_| !registered.is_of_user(&node.op_type))
+    composition(one_domain(&node.domain), &node.op_type)
+        .filter(|_| !registered.is_of_user(&node.op_type))
 }
 
 /// What is known of the inputs of a node.

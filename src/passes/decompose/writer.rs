@@ -51,7 +51,7 @@ pub(super) fn write(call: &Call, composition: &Composition) -> Result<WrittenBod
         let is_given = call.node.gives(place);
         writer.names.insert(name, if is_given { (*name).into() } else { String::new() });
         let ty = (call.given)(place).ty;
-        if let Some(half) = ty.filter(|ty| is_given && composition.is_wide && is_half(*ty)) {
+        if let Some(half) = ty.filter(|ty| is_given && composition.is_wide && ty.is_half()) {
             let wide = writer.cast(name, Some(half), ElementType::Float);
             writer.names.insert(name, wide);
         }
@@ -93,10 +93,6 @@ pub(super) fn write(call: &Call, composition: &Composition) -> Result<WrittenBod
     Ok(WrittenBody { body, casts: writer.casts })
 }
 
-fn is_half(ty: ElementType) -> bool {
-    matches!(ty, ElementType::Float16 | ElementType::BFloat16)
-}
-
 struct CompositionWriter<'a> {
     call: &'a Call<'a>,
     composition: &'a Composition,
@@ -135,7 +131,7 @@ impl<'a> CompositionWriter<'a> {
     }
 
     fn is_widened(&self) -> bool {
-        self.composition.is_wide && self.ty().is_some_and(is_half)
+        self.composition.is_wide && self.ty().is_some_and(ElementType::is_half)
     }
 
     fn place(&self, input: &str) -> Option<usize> {

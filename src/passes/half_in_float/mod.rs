@@ -71,11 +71,6 @@ impl Widening {
     }
 }
 
-/// Whether a type is half precision.
-fn is_half(ty: ElementType) -> bool {
-    matches!(ty, ElementType::Float16 | ElementType::BFloat16)
-}
-
 /// A node that computes on half precision, in FLOAT.
 #[derive(Debug, Clone)]
 pub(crate) struct Halves {
@@ -169,7 +164,7 @@ impl Halves {
                     && schema.binds(place, variable)
                 {
                     let bound = schema.bound(variable, &inputs);
-                    inputs[place] = bound.filter(|ty| is_half(*ty));
+                    inputs[place] = bound.filter(|ty| ty.is_half());
                 }
             }
         }
@@ -178,7 +173,7 @@ impl Halves {
             None => foreign::output_types(node, &inputs),
         };
         let types = inputs.iter().chain(&outputs).flatten();
-        let Some(half) = types.copied().find(|ty| is_half(*ty)) else { return Ok(None) };
+        let Some(half) = types.copied().find(|ty| ty.is_half()) else { return Ok(None) };
         let is_known = schema.is_some() || foreign::is_known(node);
         let mut made = outputs.iter().enumerate();
         let is_open = made.any(|(place, ty)| ty.is_none() && node.makes(place));
@@ -204,7 +199,7 @@ impl Halves {
             return Ok(());
         }
         let undefined = self.inputs.iter().enumerate().find_map(|(place, ty)| {
-            let ty = ty.filter(|ty| is_half(*ty))?;
+            let ty = ty.filter(|ty| ty.is_half())?;
             let allows = |schema: &Schema| {
                 schema.input(place).is_some_and(|input| schema.allows(input.ty, ty))
             };
@@ -270,7 +265,7 @@ impl Halves {
                 _ => None,
             });
             let Some(types) = other else { continue };
-            if !types.iter().any(|ty| is_half(*ty)) {
+            if !types.iter().any(|ty| ty.is_half()) {
                 continue;
             }
             let of_data = bound.iter().find(|(_, origin)| *origin == FactOrigin::Data);

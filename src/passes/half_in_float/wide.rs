@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use onnx_cast_graph::{BodyId, Graph, NewNode, NodeId, NodeView, Place, ValueId};
 use tract_onnx::prelude::TractResult;
 
-use super::{Halves, WidenedNode, is_half, moved_halves};
+use super::{Halves, WidenedNode, moved_halves};
 use crate::cast::element_type::ElementType;
 use crate::onnx::lowered::{DOMAIN, OperatorForm, PrivateCast};
 use crate::onnx::operators::behaviour::{Behaviour, ElementUse};
@@ -83,7 +83,7 @@ impl WideValues<'_, '_, '_> {
         let types = halves.schema.map_or(vec![], |schema| schema.names_of_types());
         for attribute in &mut self.graph.node_mut(id).attributes {
             let ty = i32::try_from(attribute.i).ok().and_then(ElementType::from_id);
-            if ty.is_some_and(is_half) && types.contains(&attribute.name.as_str()) {
+            if ty.is_some_and(ElementType::is_half) && types.contains(&attribute.name.as_str()) {
                 attribute.i = ElementType::Float as i64;
             }
         }
@@ -93,7 +93,7 @@ impl WideValues<'_, '_, '_> {
         }
         let body = self.graph.node(id).body();
         for (place, ty) in halves.inputs.iter().enumerate() {
-            if let Some(ty) = ty.filter(|ty| is_half(*ty))
+            if let Some(ty) = ty.filter(|ty| ty.is_half())
                 && let Some(input) = self.graph.node(id).input(place)
             {
                 let wide = self.value(body, input, ty);
@@ -102,7 +102,7 @@ impl WideValues<'_, '_, '_> {
         }
         let mut after = id;
         for (place, ty) in halves.outputs.iter().enumerate() {
-            if let Some(ty) = ty.filter(|ty| is_half(*ty))
+            if let Some(ty) = ty.filter(|ty| ty.is_half())
                 && let Some(output) = self.graph.node(id).output(place)
                 && let Some((exact, cast)) = self.narrow(output, "exact", ty, after)
             {

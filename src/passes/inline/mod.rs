@@ -9,7 +9,7 @@ mod function;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use onnx_cast_graph::{At, Graph, Node, NodeId, NodeView, Splice, is_default_domain};
+use onnx_cast_graph::{At, Graph, Node, NodeId, NodeView, Splice, is_default_domain, one_domain};
 use prost::Message;
 use tract_onnx::pb::{AttributeProto, FunctionProto, GraphProto, NodeProto};
 use tract_onnx::prelude::TractResult;
@@ -72,15 +72,10 @@ fn known<'a>(
         if is_operator && (!is_tracts || is_default_domain(function.domain())) {
             continue;
         }
-        let named = known.entry(domain(function.domain())).or_default();
+        let named = known.entry(one_domain(function.domain())).or_default();
         named.entry(name).or_default().push(ModelFunction::new(function, opset));
     }
     known
-}
-
-/// A domain under one of its names.
-fn domain(name: &str) -> &str {
-    if is_default_domain(name) { "" } else { name }
 }
 
 struct Inliner<'g, 'a> {
@@ -97,7 +92,7 @@ struct Inliner<'g, 'a> {
 impl<'a> Inliner<'_, 'a> {
     fn node(&mut self, id: NodeId) -> Result<(), Error> {
         let (known, node) = (self.known, self.graph.node(id));
-        let named = known.get(domain(&node.domain)).and_then(|named| named.get(&*node.op_type));
+        let named = known.get(one_domain(&node.domain)).and_then(|named| named.get(&*node.op_type));
         match named.map(|functions| &functions[..]) {
             None | Some([]) => Ok(()),
             Some([function]) => self.call(id, function),

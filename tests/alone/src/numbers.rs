@@ -12,7 +12,7 @@ pub(crate) fn numeric() -> impl Iterator<Item = ElementType> {
 pub(crate) fn rules_for(to: ElementType) -> Vec<Rules> {
     let modes = [RoundMode::Up, RoundMode::Down, RoundMode::Nearest];
     let modes = if to == ElementType::Float8E8M0 { &modes[..] } else { &modes[..1] };
-    let is_float8 = matches!(to.family(), Family::Float(_)) && to.bits() == 8;
+    let is_float8 = to.is_float() && to.bits() == 8;
     let saturates = if is_float8 { &[true, false][..] } else { &[true] };
     let of_mode = |mode: &RoundMode| {
         let mode = *mode;

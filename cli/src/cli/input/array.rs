@@ -62,8 +62,7 @@ impl Array {
     /// The array as a carrier tensor of the type, where floating-point values may be of another such type, from which they are
     /// cast; then the second part says of which. Fails as [`Array::into_tensor`] does.
     pub(crate) fn fitting(self, ty: ElementType) -> TractResult<(Tensor, Option<ElementType>)> {
-        let is_float = |ty: ElementType| matches!(ty.family(), Family::Float(_));
-        let is_cast = self.ty != ty && is_float(self.ty) && is_float(ty);
+        let is_cast = self.ty != ty && self.ty.is_float() && ty.is_float();
         // For an exotic type, numbers of NumPy's are values anyway.
         let is_usual = self.origin == ArrayOrigin::NumPy && ty.is_exotic();
         if is_cast && !is_usual && self.origin != ArrayOrigin::Opaque {
@@ -82,8 +81,7 @@ impl Array {
                 // integers.
                 ArrayOrigin::TensorProto => {
                     let is_plain = self.ty.family() == Family::Unsigned;
-                    let is_float = matches!(ty.family(), Family::Float(_));
-                    is_plain && is_float && self.ty.bits() == ty.bits()
+                    is_plain && ty.is_float() && self.ty.bits() == ty.bits()
                 }
                 ArrayOrigin::NumPy => self.ty.datum_type() == ty.datum_type(),
                 ArrayOrigin::Opaque => self.ty.carrier_bytes() == ty.carrier_bytes(),

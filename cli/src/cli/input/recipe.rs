@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use anyhow::{bail, ensure};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::Family;
 
 use crate::cli::found::look::InputLook;
 use crate::cli::input::args::InputArgs;
@@ -153,7 +152,7 @@ impl Recipe {
         free.any(|(place, (input, given))| {
             let is_free = given.is_none() && !self.ends.contains_key(&input.name);
             let is_number = matches!(self.made_up.role(place), Role::Plain | Role::Within { .. });
-            is_free && is_number && matches!(input.ty.family(), Family::Float(_))
+            is_free && is_number && input.ty.is_float()
         })
     }
 

@@ -1,6 +1,5 @@
 //! The process that runs tract. It answers requests until its standard input ends.
 
-use crate::cli::message::{ProblemKind, ReportedProblem, panic_words};
 use std::io::{self, BufRead, Write};
 use std::panic::{self, AssertUnwindSafe};
 use std::process::{self, ExitCode};
@@ -8,6 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 use std::{env, thread};
 
+use crate::cli::message::{ProblemKind, ReportedProblem, panic_words};
 use crate::cli::output_file::remove_drafts;
 use crate::cli::process::command::{end_command, limit_memory};
 use crate::cli::process::protocol::{

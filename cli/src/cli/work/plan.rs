@@ -1,12 +1,13 @@
 //! How a typed model is run: optimised if tract can do that, as it stands otherwise.
 
-use crate::cli::message::{one_line, panic_words, shortened_line};
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::optim::Optimizer;
+
+use crate::cli::message::{one_line, panic_words, shortened_line};
 
 /// A model that can be run.
 pub(crate) struct Plan {

@@ -64,18 +64,9 @@ impl Probed {
         self.explained(self.loader.load(&self.onnx, self.proto.clone(), folder))
     }
 
-    /// The model with further values as outputs, with or without probes.
-    pub(crate) fn exposing(&self, values: &[String], probes: bool) -> TractResult<Model> {
-        self.exposing_in(self.proto.clone(), values, probes)
-    }
-
-    /// As [`Probed::exposing`], of a model that was made of this one.
-    pub(crate) fn exposing_in(
-        &self,
-        mut proto: ModelProto,
-        values: &[String],
-        probes: bool,
-    ) -> TractResult<Model> {
+    /// The model with a probe behind each cast, and with further values as outputs.
+    pub(crate) fn exposing(&self, values: &[String]) -> TractResult<Model> {
+        let mut proto = self.proto.clone();
         if let Some(graph) = &mut proto.graph {
             let outputs: HashSet<String> = graph.output.iter().map(|o| o.name.clone()).collect();
             let declared: HashMap<String, ValueInfoProto> =
@@ -85,7 +76,7 @@ impl Probed {
                 graph.output.push(declared.unwrap_or_else(|| named_value(value)));
             }
         }
-        let onnx = self.onnx.clone().with_probes(probes).with_ignore_output_shapes(true);
+        let onnx = self.onnx.clone().with_ignore_output_shapes(true);
         self.loader.load(&onnx, proto, self.folder.as_deref())
     }
 

@@ -56,7 +56,7 @@ impl<'a> Watched<'a> {
                 exercise.see(&value);
             }
         }
-        let exposing = (!exposed.is_empty()).then(|| probed.exposing(&exposed, true));
+        let exposing = (!exposed.is_empty()).then(|| probed.exposing(&exposed));
         let model = match exposing {
             Some(Ok(model)) => model,
             _ => {
@@ -92,7 +92,8 @@ impl<'a> Watched<'a> {
             }
             ran => ran,
         };
-        let ran = self.probed.explained(message::at_if(is_told, &set.name, ran))?;
+        let ran = if is_told { message::at(&set.name, ran) } else { ran };
+        let ran = self.probed.explained(ran)?;
         add_once(&mut self.notes, ran.note);
         self.audit.end_set();
         let mut outputs = ran.outputs;

@@ -29,7 +29,7 @@ pub(crate) struct Parse {
 
 impl Parse {
     pub(crate) fn new(to: ElementType, rules: Rules) -> Parse {
-        let is_small_float = matches!(to.family(), Family::Float(_)) && to.bits() < 32;
+        let is_small_float = to.is_float() && to.bits() < 32;
         Parse {
             parser: parser(to),
             round: is_small_float.then(|| select(ElementType::Float, to, rules)),

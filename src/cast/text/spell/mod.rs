@@ -55,9 +55,11 @@ type Speller = fn(&[u8], &mut [String]);
 fn speller(from: ElementType) -> (ElementType, Speller) {
     match from.family() {
         Family::Float(_) if from == ElementType::Double => {
-            (ElementType::Double, |bytes, texts| spell(bytes, texts, write_f64))
+            (ElementType::Double, |bytes, texts| spell(bytes, texts, write_float::<f64>))
         }
-        Family::Float(_) => (ElementType::Float, |bytes, texts| spell(bytes, texts, write_f32)),
+        Family::Float(_) => {
+            (ElementType::Float, |bytes, texts| spell(bytes, texts, write_float::<f32>))
+        }
         Family::Signed => {
             (ElementType::Int64, |bytes, texts| spell(bytes, texts, write_integer::<i64>))
         }
@@ -101,28 +103,13 @@ fn write_truth(byte: u8, text: &mut String) {
     write_pieces(text, [if byte != 0 { "True" } else { "False" }]);
 }
 
-/// A FLOAT in plain notation with the fewest digits that read back to it ([SEMANTICS §9](crate::semantics)).
-fn write_f32(x: f32, text: &mut String) {
-    match non_finite(x.is_nan(), x.is_infinite(), x.is_sign_negative()) {
-        Some(word) => write_pieces(text, [word]),
-        None => write_positional(text, zmij::Buffer::new().format_finite(x)),
-    }
-}
-
-/// A DOUBLE in plain notation with the fewest digits that read back to it ([SEMANTICS §9](crate::semantics)).
-fn write_f64(x: f64, text: &mut String) {
-    match non_finite(x.is_nan(), x.is_infinite(), x.is_sign_negative()) {
-        Some(word) => write_pieces(text, [word]),
-        None => write_positional(text, zmij::Buffer::new().format_finite(x)),
-    }
-}
-
-fn non_finite(nan: bool, infinite: bool, negative: bool) -> Option<&'static str> {
-    match (nan, infinite, negative) {
-        (true, _, _) => Some("NaN"),
-        (_, true, false) => Some("INF"),
-        (_, true, true) => Some("-INF"),
-        _ => None,
+/// A FLOAT or a DOUBLE in plain notation with the fewest digits that read back to it ([SEMANTICS §9](crate::semantics)).
+fn write_float<F: zmij::Float + Copy + Into<f64>>(x: F, text: &mut String) {
+    let number: f64 = x.into();
+    match () {
+        () if number.is_finite() => write_positional(text, zmij::Buffer::new().format_finite(x)),
+        () if number.is_nan() => write_pieces(text, ["NaN"]),
+        () => write_pieces(text, [if number < 0.0 { "-INF" } else { "INF" }]),
     }
 }
 

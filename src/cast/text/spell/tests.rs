@@ -5,13 +5,13 @@ use super::*;
 fn format_f32(x: f32) -> String {
     // Over something else, as outputs are that come back.
     let mut text = "-12345.678".into();
-    spell(bytemuck::bytes_of(&x), std::slice::from_mut(&mut text), write_f32);
+    spell(bytemuck::bytes_of(&x), std::slice::from_mut(&mut text), write_float::<f32>);
     text
 }
 
 fn format_f64(x: f64) -> String {
     let mut text = String::new();
-    write_f64(x, &mut text);
+    write_float(x, &mut text);
     text
 }
 

@@ -5,7 +5,7 @@ mod table;
 
 use std::borrow::Cow;
 
-use onnx_cast_graph::{Node, NodeView, attribute, attribute_type, is_default_domain};
+use onnx_cast_graph::{Node, NodeView, attribute, attribute_type, one_domain};
 use tract_onnx::pb::AttributeProto;
 use tract_onnx::pb::attribute_proto::AttributeType;
 
@@ -46,7 +46,7 @@ pub(crate) fn check(
     if is_checked_elsewhere(node) || registered.is_of_user(&node.op_type) {
         return Ok(vec![]);
     }
-    let domain = if is_default_domain(&node.domain) { "" } else { &node.domain };
+    let domain = one_domain(&node.domain);
     let found = row(domain, &node.op_type);
     let known = attributes::version(domain, &node.op_type, node.opset);
     let (Some(row), Some(version)) = (found, known) else {

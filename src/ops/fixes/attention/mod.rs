@@ -20,10 +20,10 @@ pub(crate) use self::op::Attend;
 use self::op::{AttentionInput, Heads};
 use super::recurrent::Real;
 use crate::error::Error;
-use crate::onnx::node::node_name;
+use crate::onnx::node::{node_name, refusal};
 use crate::ops::host::at_opset::imported;
 use crate::ops::host::element_wise::rules;
-use crate::ops::host::hook::{Wired, refused};
+use crate::ops::host::hook::Wired;
 use crate::ops::host::stock::{Built, stock};
 
 /// What an error of a node says.
@@ -35,7 +35,7 @@ struct Refuse<'a> {
 impl Refuse<'_> {
     fn because(&self, problem: impl std::fmt::Display) -> Error {
         let problem = format!("{problem}, the model imports {}", self.opset);
-        refused(&node_name(self.node), &self.node.op_type, problem)
+        refusal(self.node, problem)
     }
 
     fn int(&self, name: &str, default: i64) -> TractResult<i64> {

@@ -27,10 +27,10 @@ use tract_onnx::tract_core::ops::konst::Const;
 use tract_onnx::tract_core::ops::logic::IfThenElse;
 use tract_onnx::tract_core::ops::scan::{InputMapping, Scan, ScanInfo, iteration_count};
 
-use crate::onnx::node::node_name;
+use crate::onnx::node::refusal;
 use crate::ops::fixes::apart::{Apart, Keeps};
 use crate::ops::host::at_opset::imported;
-use crate::ops::host::hook::{Hook, HookSite, Wired, Wires, refused};
+use crate::ops::host::hook::{Hook, HookSite, Wired, Wires};
 use crate::ops::host::hooked::build_hooked;
 use crate::ops::host::stock::Built;
 
@@ -50,7 +50,7 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
             counted(made, "output"),
             imported(node, context.onnx_operator_set_version)
         );
-        bail!(refused(&node_name(node), "Scan", problem));
+        bail!(refusal(node, problem));
     }
     build_hooked(context, node, node, Hook::After(settled))
 }

@@ -28,11 +28,11 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
 use crate::error::Error;
-use crate::onnx::node::{NodeView, place_in_tract};
+use crate::onnx::node::{NodeView, place_in_tract, refusal};
 use crate::ops::host::around::{Around, FactRefs, Inferred, Wrapped, around};
 use crate::ops::host::at_opset::imported;
 use crate::ops::host::claimed::Claimed;
-use crate::ops::host::hook::{Wired, mapped, refused};
+use crate::ops::host::hook::{Wired, mapped};
 use crate::ops::host::stock::{Build, Built};
 use allowance::Account;
 use known::KnownOperands;
@@ -150,7 +150,7 @@ impl Checked {
     fn refused(&self, problem: &str) -> Error {
         let imported = imported(&self.node, self.opset);
         let problem = format!("{problem}, the model imports {imported}");
-        refused(self.node.label(), &self.node.op_type, problem)
+        refusal(&*self.node, problem)
     }
 
     fn check_sizes(&self, output: &InferenceFact) -> TractResult<()> {

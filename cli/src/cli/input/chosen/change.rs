@@ -59,7 +59,7 @@ pub(crate) fn is_changeable(role: &Role, ty: ElementType) -> bool {
 }
 
 pub(crate) fn is_scalable(role: &Role, ty: ElementType, ends: Option<Ends>) -> bool {
-    let is_float = matches!(ty.family(), Family::Float(_));
+    let is_float = ty.is_float();
     *role == Role::Plain && is_float && ends.is_none() && !is_narrow(ty)
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn changed<'a>(
     let mut values: Vec<f64> = elements(ty, &tensor)?;
     let (low, high) = allowed(role, ty, ends, around);
     let row = shape.iter().rev().copied().find(|size| *size > 1).unwrap_or(1);
-    let is_whole = !matches!(ty.family(), Family::Float(_)) || *role == Role::Mask;
+    let is_whole = !ty.is_float() || *role == Role::Mask;
     for change in changes {
         match *change {
             ValueChange::Scaled(by) => {
@@ -133,7 +133,7 @@ fn allowed(role: &Role, ty: ElementType, ends: Option<Ends>, around: &Setting) -
         Role::Length { most } => (1.0, (around.bound)(*most).max(1) as f64),
         Role::Threshold { limit } => ((limit - 3).min(0) as f64, (limit + 3) as f64),
         Role::Within { low, high } => (*low, *high),
-        Role::WholeType if matches!(ty.family(), Family::Float(_)) => {
+        Role::WholeType if ty.is_float() => {
             let most = Reach::of(ty).map_or(1.0, |reach| reach.limits().1.rounded());
             (-most, most)
         }

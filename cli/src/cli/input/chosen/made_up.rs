@@ -264,10 +264,8 @@ impl MadeUp {
             taken_for: taken.in_words(),
             why: taken.why.clone(),
         };
-        let is_plain = |input: &Input, taken: &InputRole| {
-            taken.role == Role::Plain
-                && matches!(input.ty.family(), tract_onnx_cast::Family::Float(_))
-        };
+        let is_plain =
+            |input: &Input, taken: &InputRole| taken.role == Role::Plain && input.ty.is_float();
         let has_plain = named.clone().any(|(input, taken)| is_plain(input, taken));
         let sizes = self.unset.taken(&self.plan, &rounds).into_iter();
         InputLook {

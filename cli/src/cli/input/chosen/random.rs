@@ -96,7 +96,7 @@ fn within(
     (low, high): Ends,
 ) -> TractResult<Tensor> {
     let beyond = || format!("{ty} does not hold all of the range {low}:{high}");
-    if matches!(ty.family(), Family::Float(_)) {
+    if ty.is_float() {
         if let Some(reach) = Reach::of(ty) {
             ensure!(![low, high].iter().any(|end| reach.is_beyond((*end).into())), "{}", beyond());
         }

@@ -103,8 +103,7 @@ impl Setting<'_> {
 
     /// How much of a range numbers of a type have where quantisers were calibrated for less.
     fn share(&self, ty: ElementType) -> f64 {
-        let is_float = matches!(ty.family(), Family::Float(_));
-        self.calibrated.filter(|_| is_float).map_or(1.0, |scale| scale.min(1.0))
+        self.calibrated.filter(|_| ty.is_float()).map_or(1.0, |scale| scale.min(1.0))
     }
 }
 
@@ -178,7 +177,7 @@ pub(crate) fn of_role(
             let most = (around.bound)(*most);
             (0..elements).map(|_| up_to(rng, most)).collect()
         }
-        Role::WholeType if matches!(ty.family(), Family::Float(_)) => {
+        Role::WholeType if ty.is_float() => {
             return codes(ty, shape, rng).map(Some);
         }
         Role::WholeType => (0..elements).map(|place| of_type(ty, place, rng)).collect(),
@@ -270,7 +269,7 @@ fn within(
     rng: &mut StdRng,
     around: &Setting,
 ) -> TractResult<Tensor> {
-    let is_float = matches!(ty.family(), Family::Float(_));
+    let is_float = ty.is_float();
     // Of what was calibrated one set lies well inside of the ranges.
     let terms = if around.calibrated.is_some() && around.index == 0 { INSIDE } else { 1 };
     let number = |_| {

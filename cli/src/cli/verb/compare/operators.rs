@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use tract_onnx_cast::Result;
 use tract_onnx_cast::audit::range;
 use tract_onnx_cast::interpreter::{BodyInput, BodyOutput, NodeRun, ObservedTensor, Observer};
-use tract_onnx_cast::{Family, Result};
 
 use super::local::Trace;
 use crate::cli::found::look::OperatorNumbers;
@@ -30,8 +30,7 @@ impl Operators {
     }
 
     fn look_at(&mut self, node: &NodeRun) {
-        let is_float =
-            |input: &&ObservedTensor| matches!(input.element_type.family(), Family::Float(_));
+        let is_float = |input: &&ObservedTensor| input.element_type.is_float();
         for input in node.inputs.iter().flatten().filter(is_float).filter(|i| !i.is_constant) {
             self.numbers += input.tensor.len();
             let found = range(input.element_type, &input.tensor).ok().and_then(|r| r.limits);

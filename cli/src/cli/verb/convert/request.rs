@@ -292,9 +292,8 @@ impl ConvertRequest {
 
     /// Whether FLOAT becomes a narrower type, for which nodes to keep may be found.
     fn narrows(&self, options: &Options) -> bool {
-        let is_narrow = matches!(options.to, ElementType::Float16 | ElementType::BFloat16);
         let from = options.from.as_ref();
-        is_narrow && from.is_none_or(|from| from.contains(&ElementType::Float))
+        options.to.is_half() && from.is_none_or(|from| from.contains(&ElementType::Float))
     }
 
     /// The nodes that have to stay besides.

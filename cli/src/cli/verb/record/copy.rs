@@ -1,6 +1,5 @@
 //! Putting a model, and the files that hold its tensors, where the goldens are.
 
-use crate::cli::output_file::{Drafts, folder_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -13,6 +12,7 @@ use tract_onnx::pb::{GraphProto, ModelProto, TensorProto};
 use tract_onnx::prelude::TractResult;
 
 use crate::cli::input_file::read_regular;
+use crate::cli::output_file::{Drafts, folder_of};
 
 /// Drafts a copy of the model at `from` for `to`, and of its side files beside it, under their
 /// names. What is there and differs is changed only if it is to be written anew.

@@ -3,7 +3,6 @@
 
 pub(crate) mod copy;
 
-use crate::cli::tensor::write_tensors;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -25,6 +24,7 @@ use crate::cli::output_file::{Drafts, MadeFolders, locked};
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::Request;
 use crate::cli::report::terminal::{Output, print_notes};
+use crate::cli::tensor::write_tensors;
 use crate::cli::verb::Verb;
 use crate::cli::work::model::{Loader, Model, RunResult};
 use copy::copy_model;

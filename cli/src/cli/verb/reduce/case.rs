@@ -1,6 +1,5 @@
 //! A part as a test case, in the layout that every ONNX runtime reads.
 
-use crate::cli::tensor::write_tensors;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +12,7 @@ use tract_onnx::prelude::*;
 
 use super::part::{Part, for_tensors};
 use crate::cli::output_file::{Drafts, MadeFolders, folder_of};
+use crate::cli::tensor::write_tensors;
 
 /// The names of what a case holds.
 pub(super) const MODEL: &str = "model.onnx";

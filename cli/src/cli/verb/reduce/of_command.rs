@@ -1,6 +1,5 @@
 //! One model that a command fails on: the part that it still fails on.
 
-use crate::cli::tensor::{NamedTensor, write_tensors};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -26,6 +25,7 @@ use crate::cli::message::one_line;
 use crate::cli::output_file::Drafts;
 use crate::cli::process::command::{Check, Ended};
 use crate::cli::progress;
+use crate::cli::tensor::{NamedTensor, write_tensors};
 use crate::cli::work::engine::Engine;
 use crate::cli::work::model::{Loader, Model};
 

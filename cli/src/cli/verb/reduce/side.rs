@@ -1,6 +1,5 @@
 //! A model of which parts are taken: its graph, and its values on one set of inputs.
 
-use crate::cli::work::weights::folded::is_random;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use super::values::{Values, declared, in_order, type_of};
 use crate::cli::message::at;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::model::Loader;
+use crate::cli::work::weights::folded::is_random;
 
 /// A model whose parts are taken.
 pub(super) struct SourceModel {

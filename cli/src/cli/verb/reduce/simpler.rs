@@ -2,7 +2,6 @@
 
 use tract_onnx::pb::{GraphProto, TensorProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::Family;
 
 use super::part::{Part, drop_unused, for_tensors, used};
 use super::trial::Attempts;
@@ -74,7 +73,7 @@ fn change_tensor(
     tensor: &mut NamedTensor,
     change: &mut dyn FnMut(&mut [f64]),
 ) -> TractResult<bool> {
-    if !matches!(tensor.ty.family(), Family::Float(_)) {
+    if !tensor.ty.is_float() {
         return Ok(false);
     }
     let mut doubles = elements(tensor.ty, &tensor.tensor)?;

@@ -8,7 +8,7 @@ use onnx_cast_graph::{named_value, sized_type, tensor_type};
 use tract_onnx::pb::{ModelProto, TensorProto, TypeProto, ValueInfoProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Reach;
-use tract_onnx_cast::{ElementType, Family, OnnxTensor, tensor_proto};
+use tract_onnx_cast::{ElementType, OnnxTensor, tensor_proto};
 
 use crate::cli::tensor::{NamedTensor, cast};
 
@@ -54,8 +54,7 @@ pub(super) fn typed(tensor: &NamedTensor) -> TractResult<OnnxTensor> {
 /// Whether values of one type can stand for those of the other: both are floating-point numbers, or
 /// the type is the same.
 pub(super) fn are_alike(a: ElementType, b: ElementType) -> bool {
-    let is_float = |ty: ElementType| matches!(ty.family(), Family::Float(_));
-    a == b || is_float(a) && is_float(b)
+    a == b || a.is_float() && b.is_float()
 }
 
 /// The tensor in another type. A finite number beyond it becomes its largest one: what overflows is

@@ -47,7 +47,7 @@ pub(crate) fn difference(
         shown(ty, got, *first)?,
         shown(ty, want, *first)?
     );
-    if matches!(ty.family(), Family::Float(_)) {
+    if ty.is_float() {
         text += &largest_errors(&mismatches, &elements(ty, got)?, &elements(ty, want)?);
     }
     Ok(Some(text))

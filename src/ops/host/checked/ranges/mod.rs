@@ -14,10 +14,9 @@ use tract_onnx::prelude::*;
 use super::known::KnownOperands;
 use super::{fitting, stretched};
 use crate::error::Error;
-use crate::onnx::node::{from_front, node_name};
+use crate::onnx::node::{from_front, refusal};
 use crate::onnx::operators::attributes;
 use crate::ops::host::at_opset::imported;
-use crate::ops::host::hook::refused;
 use table::{MOST, Must, NumberSource, RANGES};
 
 /// Checks the numbers of a node that is of an opset.
@@ -25,7 +24,7 @@ use table::{MOST, Must, NumberSource, RANGES};
 pub(crate) fn check(node: &NodeProto, opset: i64, known: &dyn KnownOperands) -> Result<(), Error> {
     let error = |problem: String| {
         let problem = format!("{problem}, the model imports {}", imported(node, opset));
-        refused(&node_name(node), &node.op_type, problem)
+        refusal(node, problem)
     };
     stretched::check(&node.op_type, known).map_err(error)?;
     let row = RANGES.iter().find(|(operator, _)| *operator == node.op_type);

@@ -1,7 +1,6 @@
 //! Inputs that take what an output held in an earlier run: caches of attention, states of recurrent layers.
 
 use onnx_cast_graph::{Graph, Origin, tensor_type};
-use tract_onnx_cast::Family;
 
 use super::follow::Reached;
 use super::{Evidence, Role};
@@ -39,7 +38,7 @@ pub(super) fn evidence(
     takes: &Declared,
     reached: &[Reached],
 ) -> Option<Evidence> {
-    if !matches!(input.ty.family(), Family::Float(_)) || takes.inputs.len() < 2 {
+    if !input.ty.is_float() || takes.inputs.len() < 2 {
         return None;
     }
     let rank = input.rank()?;

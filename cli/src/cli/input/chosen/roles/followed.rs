@@ -72,7 +72,7 @@ impl Followed<'_> {
     }
 
     pub(super) fn is_float(&self) -> bool {
-        matches!(self.input.ty.family(), Family::Float(_))
+        self.input.ty.is_float()
     }
 
     /// Whether a word is part of the input's name.

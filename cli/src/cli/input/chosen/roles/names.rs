@@ -14,7 +14,7 @@ pub(super) fn evidence(input: &Input) -> Option<Evidence> {
     let is_one = input.rank() == Some(0);
     let is_short = input.rank().is_some_and(|rank| rank <= 1);
     let is_single = input.rank() == Some(1) && input.size(0) == Some(1);
-    let is_float = matches!(input.ty.family(), Family::Float(_));
+    let is_float = input.ty.is_float();
     let (weight, role) = match () {
         () if input.ty == ElementType::Bool => {
             let is_one = input.rank() == Some(0);

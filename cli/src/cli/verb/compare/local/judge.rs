@@ -211,9 +211,7 @@ fn of_weight(weight: &ComparedWeight, local: &Local) -> Culprit {
 
 /// How far an output is off, by its size; infinitely where NaN or infinities differ.
 fn error(output: &ComparedTensor) -> f64 {
-    let is_number = |ty: &str| {
-        ElementType::from_name(ty).is_some_and(|ty| matches!(ty.family(), Family::Float(_)))
-    };
+    let is_number = |ty: &str| ElementType::from_name(ty).is_some_and(|ty| ty.is_float());
     let are_numbers = is_number(&output.reference_type) || is_number(&output.converted_type);
     match output.relative_error() {
         error if are_numbers || output.problem.is_some() || output.apart() > 0 => error,
@@ -250,18 +248,20 @@ fn unit(outputs: &[ComparedTensor]) -> f64 {
     types.map(super::numbers::rounding).fold(0.0, f64::max)
 }
 
-/// Up to which relative error outputs are of use, by the coarsest type that the conversion has;
+/// Up to which relative error outputs are of use where this is the coarsest type, if it rounds;
 /// docs/verdict.md says why.
-const LIMITS: &[(f64, &[ElementType])] = &[
-    (0.5, &[ElementType::Int4, ElementType::Uint4, ElementType::Float4E2M1]),
-    (0.5, &[ElementType::Int2, ElementType::Uint2]),
-    (0.3, &[ElementType::Int8, ElementType::Uint8, ElementType::Float8E4M3FN]),
-    (0.3, &[ElementType::Float8E4M3FNUZ, ElementType::Float8E5M2, ElementType::Float8E5M2FNUZ]),
-    (0.1, &[ElementType::BFloat16]),
-    (0.05, &[ElementType::Float16]),
-    (1e-3, &[ElementType::Float, ElementType::Double]),
-];
+fn limit(ty: ElementType) -> Option<f64> {
+    match (ty.family(), ty.bits()) {
+        _ if ty == ElementType::BFloat16 => Some(0.1),
+        (Family::Float(_), 32..) => Some(1e-3),
+        (Family::Float(_), 16) => Some(0.05),
+        (Family::Bool | Family::Text, _) | (_, 16..) => None,
+        (_, 8) => Some(0.3),
+        _ => Some(0.5),
+    }
+}
 
+/// Up to which relative error outputs are of use, by the coarsest type that the conversion has.
 fn limit_of_use(
     types: &HashSet<ElementType>,
     outputs: &[ComparedTensor],
@@ -269,13 +269,10 @@ fn limit_of_use(
 ) -> f64 {
     let of_outputs =
         outputs.iter().filter_map(|output| ElementType::from_name(&output.converted_type));
-    let types: HashSet<ElementType> = types.iter().copied().chain(of_outputs).collect();
-    let given = |ty: &ElementType| limits.of_use(ty.name());
-    let held = LIMITS.iter().filter_map(|(limit, of)| {
-        let ty = of.iter().find(|ty| types.contains(ty))?;
-        Some(given(ty).unwrap_or(*limit))
-    });
-    held.into_iter().next().unwrap_or(0.0)
+    let types = types.iter().copied().chain(of_outputs);
+    let coarsest = types.clone().filter_map(limit).fold(0.0, f64::max);
+    let coarse = types.filter(|ty| limit(*ty) == Some(coarsest));
+    coarse.filter_map(|ty| limits.of_use(ty.name())).reduce(f64::max).unwrap_or(coarsest)
 }
 
 /// The nodes by which an explained conversion is of little use: whose type does not hold what they
@@ -360,4 +357,27 @@ fn with_others(culprit: Culprit, others: &[String]) -> Culprit {
     let named = listed(others.iter().map(|node| quoted(node)), NAMED);
     let text = format!("{wrong}; {named} take it too; {GIVEN}{made}");
     Culprit { text, ..culprit }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coarse_floats_are_of_use_up_to_what_is_documented() {
+        for ty in ElementType::ALL.iter().filter(|ty| ty.is_float()) {
+            let documented = match (ty.name(), ty.bits()) {
+                ("BFLOAT16", _) => 0.1,
+                (_, 32 | 64) => 0.001,
+                (_, 16) => 0.05,
+                (_, 8) => 0.3,
+                (_, 4 | 6) => 0.5,
+                (name, bits) => panic!("{name} has {bits} bits"),
+            };
+            // Of a finer type beside it nothing is said.
+            let types = HashSet::from([*ty, ElementType::Double]);
+            let of_use = limit_of_use(&types, &[], &ToleranceLimits::default());
+            assert_eq!(of_use, documented, "{ty}");
+        }
+    }
 }

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use tract_onnx::prelude::TractResult;
-use tract_onnx_cast::Family;
 
 use super::numbers::numbers;
 use super::trace::{Ran, Trace};
 use crate::cli::verb::compare::matching::{MatchKind, Pair, Seen, pairs};
+use crate::cli::work::codes::named_after;
 use crate::cli::work::main_graph::MainGraph;
 
 /// The value of the reference that one of the conversion is to be.
@@ -72,7 +72,7 @@ pub(super) fn links(
     // Constants are held against each other as weights.
     links.retain(|name, link| !b.is_constant(name) && !a.is_constant(&link.reference));
     links.retain(|name, link| match (b.first(name), a.first(&link.reference)) {
-        (Some((ty, _)), Some((other, _))) => is_number(*ty) == is_number(*other),
+        (Some((ty, _)), Some((other, _))) => ty.is_float() == other.is_float(),
         _ => false,
     });
     Ok(links)
@@ -165,18 +165,6 @@ fn nearest(a: &Trace, b: &Trace, made: &str, given: &str, named: Option<&str>) -
     let others = first.iter().copied().chain(cut);
     let all = others.filter_map(|name| Some((name, off(name)?)));
     Some(all.min_by(|(_, x), (_, y)| x.total_cmp(y))?.0.to_owned())
-}
-
-/// What ONNX Runtime puts behind the name of a value to name its codes.
-const CODES: [&str; 3] = ["_QuantizeLinear_Output", "_quantized", "quantized"];
-
-/// The value after which codes are named.
-pub(super) fn named_after(codes: &str) -> Option<&str> {
-    CODES.iter().find_map(|suffix| codes.strip_suffix(suffix))
-}
-
-fn is_number(ty: tract_onnx_cast::ElementType) -> bool {
-    matches!(ty.family(), Family::Float(_))
 }
 
 fn seen(trace: &Trace) -> Vec<Seen<'_>> {

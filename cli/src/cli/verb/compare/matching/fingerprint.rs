@@ -41,7 +41,7 @@ impl Fingerprint {
         let mut fingerprint = Fingerprint {
             elements,
             shape: tensor.tensor.shape().to_vec(),
-            is_float: matches!(tensor.ty.family(), Family::Float(_)),
+            is_float: tensor.ty.is_float(),
             values: vec![],
             peak: 0.0,
             is_telling: false,

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use onnx_cast_graph::has_bodies;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::Observer;
 
 use super::alone::{Alone, OwnNoise, Single};
@@ -106,7 +105,7 @@ impl Bench<'_> {
     /// Whether noise says something of an output: of indices and labels it does not, and is told
     /// only where there is nothing else.
     fn is_ranked(&self, want: &NamedTensor) -> bool {
-        let is_float = |output: &NamedTensor| matches!(output.ty.family(), Family::Float(_));
+        let is_float = |output: &NamedTensor| output.ty.is_float();
         is_float(want) || !self.wanted.iter().any(is_float)
     }
 

@@ -17,20 +17,8 @@ use super::alone::{QuantizerFunction, Single};
 use super::effect::QuantizerEffect;
 use super::parameters::{ScaleParameters, there_and_back};
 use crate::cli::message::{counted, listed, quoted};
+use crate::cli::work::codes::MOVERS;
 use crate::cli::work::spelt::spelt;
-
-/// Operators by which codes stay what they are.
-const MOVERS: [&str; 9] = [
-    "Flatten",
-    "Gather",
-    "Identity",
-    "MaxPool",
-    "Reshape",
-    "Slice",
-    "Squeeze",
-    "Transpose",
-    "Unsqueeze",
-];
 
 /// A model with quantisers.
 pub(crate) struct QuantizedModel {

@@ -5,16 +5,10 @@ use std::collections::HashMap;
 use onnx_cast_graph::{Made, NewNode, NodeId, Place, Use, ValueId};
 
 use crate::cli::verb::reduce::side::SourceModel;
-
-/// What ONNX Runtime puts behind the name of a value to name its codes.
-const CODES: [&str; 2] = ["_QuantizeLinear_Output", "_quantized"];
+use crate::cli::work::codes::{MOVERS, named_after};
 
 /// What a part is told to have where it was cut so.
 pub(super) const ADDED: &str = "A quantiser at an end stands where the whole has codes alone. ";
-
-/// Operators that only move what they take, codes as well.
-pub(super) const MOVERS: [&str; 8] =
-    ["Flatten", "Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"];
 
 /// The model with codes of the reference's values, which go from one operator to the next, taken back to these values and
 /// quantised again by the same scale, which makes the same codes. Returns it, and by the names of the values those of the
@@ -35,9 +29,7 @@ pub(super) fn taken_back(
         let Some((codes, scale)) = node.output(0).zip(scale) else { continue };
         scales.insert(codes, scale);
         let name = graph.value(codes).name.clone();
-        let Some(name) = CODES.iter().find_map(|suffix| name.strip_suffix(suffix)) else {
-            continue;
-        };
+        let Some(name) = named_after(&name) else { continue };
         let is_one = |id: &ValueId| graph.constant(*id).is_some_and(|held| held.dims.is_empty());
         let is_made = reference.value(name).is_some_and(|id| reference.graph.maker(id).is_some());
         let is_new = &*node.op_type != "QuantizeLinear" && converted.value(name).is_none();

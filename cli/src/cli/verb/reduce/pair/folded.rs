@@ -9,12 +9,12 @@ use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::CastOnnx;
 
-use super::codes::MOVERS;
 use super::matched::take;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::reduce::part::{Part, exported};
 use crate::cli::verb::reduce::side::SourceModel;
 use crate::cli::verb::reduce::values::by_name;
+use crate::cli::work::codes::MOVERS;
 
 /// Which nodes may become constants.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -126,6 +126,7 @@ fn only_quantises(graph: &Graph, id: NodeId) -> bool {
     match &*node.op_type {
         "Cast" | "DequantizeLinear" | "DynamicQuantizeLinear" | "QuantizeLinear" => true,
         "Mul" => graph.needs(id).iter().all(is_scale),
-        op => MOVERS.contains(&op) && op != "MaxPool",
+        "Gather" | "MaxPool" => false,
+        op => MOVERS.contains(&op),
     }
 }

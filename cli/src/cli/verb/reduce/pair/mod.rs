@@ -15,7 +15,6 @@ mod inner;
 mod matched;
 mod trial;
 
-use crate::cli::tensor::{NamedTensor, write_tensors};
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -44,6 +43,7 @@ use crate::cli::message::at;
 use crate::cli::output_file::Drafts;
 use crate::cli::process::request::Request;
 use crate::cli::progress;
+use crate::cli::tensor::{NamedTensor, write_tensors};
 use crate::cli::verb::compare::{CompareRequest, OpenModels};
 use crate::cli::work::model::Loader;
 use cause::{CauseSearch, RootCause};

@@ -99,7 +99,7 @@ impl Perturbed<'_> {
 
     fn perturb(&mut self, held: &mut ObservedTensor) {
         let ty = held.element_type;
-        let is_code = !matches!(ty.family(), Family::Float(_));
+        let is_code = !ty.is_float();
         if is_code && ty.bits() > 8 || matches!(ty.family(), Family::Text) {
             return;
         }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tract_onnx::prelude::Tensor;
+use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
-use tract_onnx_cast::{ElementType, Family};
 
 use super::super::numbers::{each_pair, gap, numbers, tensor};
 use super::families::{Doubts, NodeStep, UNIFORM, apart, elementwise, values};
@@ -79,7 +79,7 @@ pub(super) fn quantized_inside(
 pub(super) fn dequantized(step: NodeStep) -> Doubts {
     let NodeStep { inputs, made, .. } = step;
     let codes = inputs.first()?.as_ref()?;
-    if matches!(codes.value.0.family(), Family::Float(_)) {
+    if codes.value.0.is_float() {
         return elementwise(step);
     }
     let share = codes.share;

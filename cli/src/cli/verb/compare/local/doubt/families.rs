@@ -157,7 +157,7 @@ pub(super) fn elementwise(step: NodeStep) -> Doubts {
 fn shifted(twin: &Twin, mut sign: impl FnMut() -> f64) -> Option<SharedTensor> {
     let (ty, held) = &twin.value;
     let unit = 2.2 * rounding(*ty);
-    let is_whole = !matches!(ty.family(), Family::Float(_));
+    let is_whole = !ty.is_float();
     let shift = |(x, doubt): (f64, f64)| {
         let by = if is_whole { doubt.ceil() } else { doubt.max(unit * x.abs()) };
         if doubt > 0.0 && x.abs() < MASK { x + sign() * by } else { x }
@@ -226,7 +226,7 @@ fn sums_at_once(step: NodeStep) -> Option<(Vec<f64>, Vec<f64>)> {
     let NodeStep { node, inputs, made } = step;
     let (_, factors) = SUMS.iter().find(|(name, _)| *name == node.op_type)?;
     let result = made.first()?.as_ref()?;
-    if !matches!(result.0.family(), Family::Float(_)) || inputs.len() > 3 {
+    if !result.0.is_float() || inputs.len() > 3 {
         return None;
     }
     let magnitudes: Vec<Option<SharedTensor>> = inputs

@@ -16,7 +16,6 @@ mod families;
 mod known;
 mod twin;
 
-use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 
 use super::numbers::{rounding, smallest};
@@ -58,7 +57,7 @@ pub(super) fn doubts(
         return doubts;
     }
     for (Carried { doubt, .. }, made) in doubts.iter_mut().zip(made) {
-        let made = made.as_ref().filter(|(ty, _)| matches!(ty.family(), Family::Float(_)));
+        let made = made.as_ref().filter(|(ty, _)| ty.is_float());
         if let Some(made) = made {
             doubt.add(made, rounding(made.0), smallest(made.0));
         }

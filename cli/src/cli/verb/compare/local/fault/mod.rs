@@ -8,7 +8,6 @@ mod regions;
 use std::collections::HashMap;
 
 use tract_onnx::pb::AttributeProto;
-use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 
 use attributes::attributes;
@@ -351,14 +350,14 @@ impl<'a> Fault<'a> {
     fn constants(&self, partner: &Ran, ran: &Ran) -> Option<(FaultKind, String)> {
         for (place, (x, y)) in partner.inputs.iter().zip(&ran.inputs).enumerate() {
             let (Some(was), Some(is)) = (self.a.constant(x), self.b.constant(y)) else { continue };
-            let is_float = |held: &SharedTensor| matches!(held.0.family(), Family::Float(_));
+            let is_float = |held: &SharedTensor| held.0.is_float();
             if is_float(was) != is_float(is) {
                 continue;
             }
             // One of the two may be stored transposed.
             let turned = laid_out(was, is);
             let was = turned.as_ref().map_or(was, |(was, _)| was);
-            let (unit, floats) = (rounding(is.0), matches!(is.0.family(), Family::Float(_)));
+            let (unit, floats) = (rounding(is.0), is.0.is_float());
             let least = 2.0 * smallest(is.0);
             let (Some(was), Some(is)) = (numbers(was), numbers(is)) else { continue };
             let is_near = |(x, y): (&f64, &f64)| {

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::super::links::named_after;
 use super::super::nodes::{
     is_coder, is_form, is_fused, is_moving, is_of_codes, is_product, is_shaping, region,
 };
@@ -14,6 +13,7 @@ use super::super::trace::Ran;
 use super::Fault;
 use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::measure::number::Num;
+use crate::cli::work::codes::named_after;
 
 /// A constant is missing where the error is so far it, by the least squares, and at least so much of its
 /// power is that.

@@ -26,7 +26,7 @@ pub(super) fn undoubted(
     twins: &[Option<Twin>],
     outputs: &[Option<ObservedTensor>],
 ) -> Vec<Option<Twin>> {
-    let is_float = |made: &ObservedTensor| matches!(made.element_type.family(), Family::Float(_));
+    let is_float = |made: &ObservedTensor| made.element_type.is_float();
     let is_same = |(input, twin): (&Option<ObservedTensor>, &Option<Twin>)| match (input, twin) {
         (Some(input), Some(twin)) => {
             let is_alike = twin.value.0 == input.element_type && twin.value.1 == input.tensor;
@@ -98,7 +98,7 @@ pub(super) fn narrowed(trace: &Trace) -> HashMap<&str, f64> {
     for ran in trace.nodes.iter().filter(|ran| ran.op == "Cast") {
         let Some((input, output)) = ran.inputs.first().zip(ran.outputs.first()) else { continue };
         let ty = trace.first(output).map(|(ty, _)| *ty);
-        let ty = ty.filter(|ty| ty.bits() <= 16 && matches!(ty.family(), Family::Float(_)));
+        let ty = ty.filter(|ty| ty.bits() <= 16 && ty.is_float());
         if let Some(ty) = ty {
             let unit = narrowed.entry(input).or_default();
             *unit = unit.max(rounding(ty));
