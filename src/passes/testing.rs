@@ -25,6 +25,7 @@ use crate::cast::element_type::ElementType;
 use crate::onnx::limits::Limits;
 use crate::onnx::lowered::OperatorForm;
 use crate::onnx::operators::registered::Registered;
+use crate::tensor::proto::external::Resolver;
 
 /// What passes make of a model of opset 17: its nodes, a line each, in topological order.
 /// Its error is that of the first pass that refuses the model.
@@ -32,7 +33,7 @@ pub(super) fn after(model: &str, passes: &[Pass]) -> TractResult<String> {
     let onnx = tract_onnx::onnx();
     let options = PassOptions {
         folder: None,
-        resolver: onnx.provider.as_ref(),
+        resolver: &Resolver::File,
         registered: Registered { operators: &onnx.op_register, is_known: |_, _| true },
         ignore_value_info: false,
         ignore_output_types: false,

@@ -81,7 +81,7 @@ impl Writer<'_> {
         let (codes, count) = (codes.as_bytes(), rows.checked_mul(blocks)?);
         let of_bytes = || turned(&unpacked(codes, bits, count, size)?, rows, depth);
         let zeros = turned(&zeros, rows, blocks)?;
-        let is_in_pairs = rows % 2 == 0 && depth % 2 == 0 && size % 2 == 0;
+        let is_in_pairs = depth % 2 == 0 && size % 2 == 0;
         // Blocks came with types of 4 bits, and before those of 2.
         let (ty, codes, zeros) = match bits {
             4 if is_in_pairs => {
@@ -229,13 +229,19 @@ fn turned<T: Copy + Default>(elements: &[T], rows: usize, columns: usize) -> Opt
     Some(turned)
 }
 
-/// As [`turned`], of codes of 4 bits that are two to a byte, before and after: the columns and the rows are even.
+/// As [`turned`], of codes of 4 bits that are two to a byte, before and after: the columns are even.
 fn turned_pairs(bytes: &[u8], rows: usize, columns: usize) -> Option<Vec<u8>> {
     const TILE: usize = 32;
     let (stride, half) = (bytes.len().checked_div(rows)?, rows / 2);
-    let mut turned = vec![0; half.checked_mul(columns)?];
+    let mut turned = vec![0; rows.checked_mul(columns / 2)?];
     for left in (0..columns / 2).step_by(TILE) {
         let right = (columns / 2).min(left + TILE);
+        if rows % 2 == 1 {
+            for (row, bytes) in bytes.chunks_exact(stride.max(1)).enumerate() {
+                turn_row(bytes.get(left..right)?, &mut turned, (row, rows), left)?;
+            }
+            continue;
+        }
         for (place, pair) in bytes.chunks_exact(2 * stride.max(1)).enumerate() {
             let (low, high) = (pair.get(left..right)?, pair.get(stride + left..stride + right)?);
             let made = turned.get_mut(2 * left * half..)?.chunks_exact_mut(2 * half);
@@ -248,13 +254,31 @@ fn turned_pairs(bytes: &[u8], rows: usize, columns: usize) -> Option<Vec<u8>> {
     Some(turned)
 }
 
+/// Puts codes of a row of so many, two to a byte from a byte of the row on, to their places in a transpose, which is of zeros there.
+fn turn_row(
+    bytes: &[u8],
+    turned: &mut [u8],
+    (row, rows): (usize, usize),
+    first: usize,
+) -> Option<()> {
+    for (place, byte) in (first..).zip(bytes) {
+        for (column, code) in [(2 * place, byte & 15), (2 * place + 1, byte >> 4)] {
+            let at = column * rows + row;
+            *turned.get_mut(at / 2)? |= code << (4 * (at % 2));
+        }
+    }
+    Some(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn pairs_are_turned_as_their_codes_are() {
-        for (rows, padded, columns) in [(2, 2, 2), (4, 8, 6), (10, 144, 134), (66, 64, 64)] {
+        for (rows, padded, columns) in
+            [(2, 2, 2), (4, 8, 6), (10, 144, 134), (66, 64, 64), (1, 2, 2), (7, 144, 134)]
+        {
             let bytes: Vec<u8> = (0..rows * padded / 2).map(|at| (at * 37 % 256) as u8).collect();
             let codes = unpacked(&bytes, 4, rows, padded).expect("codes");
             let wanted = in_pairs(&turned(&codes, rows, columns).expect("codes"));
