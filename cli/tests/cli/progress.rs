@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use assert_cmd::cargo::cargo_bin;
 use tract_onnx_cast::ElementType::{Float, Float16};
 
+use crate::common::hostile::crowds;
 use crate::program::{Folder, cast_model};
 
 #[test]
@@ -15,17 +16,33 @@ fn a_terminal_is_told_which_model_is_at_what() {
     for copy in [&b, &c] {
         std::fs::copy(&a, copy).expect("a copy");
     }
-    let program = cargo_bin!("onnx-cast");
     // Enough sets to be seen at it.
-    let call = format!("stty cols 120; {} compare {a} {b} {c} --sets 400", program.display());
-    let mut script = Command::new("script");
-    script.args(["-qec", &call, "/dev/null"]).stdin(Stdio::null()).env("TERM", "xterm");
-    let output = script.output().expect("script starts");
-    let shown = String::from_utf8_lossy(&output.stdout);
+    let shown = shown(&format!("compare {a} {b} {c} --sets 400"));
     for (done, model) in [("0/2", "b.onnx"), ("1/2", "c.onnx")] {
         let is_told = |line: &str| {
             line.contains(done) && line.contains("running on seed") && line.contains(model)
         };
         assert!(shown.split(['\r', '\n']).any(is_told), "{model}: {shown}");
     }
+}
+
+#[test]
+fn a_terminal_is_told_that_a_model_runs() {
+    let (_, model) =
+        crowds().into_iter().find(|(name, _)| *name == "a loop without end").expect("a model");
+    let folder = Folder::new();
+    let file = folder.message("m.onnx", &model);
+    for arguments in ["", " --engine nodes"] {
+        let shown = shown(&format!("run {file}{arguments}"));
+        assert!(shown.split(['\r', '\n']).any(|line| line.contains("running")), "{shown}");
+    }
+}
+
+/// What a terminal shows of a call.
+fn shown(arguments: &str) -> String {
+    let call = format!("stty cols 120; {} {arguments}", cargo_bin!("onnx-cast").display());
+    let mut script = Command::new("script");
+    script.args(["-qec", &call, "/dev/null"]).stdin(Stdio::null()).env("TERM", "xterm");
+    let output = script.output().expect("script starts");
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }

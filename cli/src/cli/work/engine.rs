@@ -29,7 +29,20 @@ pub(crate) enum Engine {
 
 /// A model that runs node by node.
 #[derive(Clone)]
-pub(crate) struct Walked(Arc<Interpreter>);
+pub(crate) struct Walked {
+    interpreter: Arc<Interpreter>,
+    /// How many nodes its main graph has.
+    nodes: usize,
+}
+
+/// Sees how far a run is, and nothing else.
+pub(crate) struct Bystander;
+
+impl Observer for Bystander {
+    fn node(&mut self, _: &NodeRun, _: &mut [Option<ObservedTensor>]) -> Result<()> {
+        Ok(())
+    }
+}
 
 /// An observer, and how many nodes it has seen, which is told.
 pub(crate) struct ProgressObserver<'a> {
@@ -82,17 +95,24 @@ impl Walked {
         proto: ModelProto,
         folder: Option<&Path>,
     ) -> TractResult<Walked> {
-        Ok(Walked(Arc::new(Interpreter::of_proto(onnx, proto, folder)?)))
+        let nodes = proto.graph.as_ref().map_or(0, |graph| graph.node.len());
+        let interpreter = Arc::new(Interpreter::of_proto(onnx, proto, folder)?);
+        Ok(Walked { interpreter, nodes })
+    }
+
+    /// How many nodes its main graph has.
+    pub(crate) fn nodes(&self) -> usize {
+        self.nodes
     }
 
     /// A model of its inputs alone.
     pub(crate) fn heading(&self) -> TractResult<InferenceModel> {
-        Ok(self.0.heading()?)
+        Ok(self.interpreter.heading()?)
     }
 
     /// Has its casts counted when it runs.
     pub(crate) fn watch(&self, audit: &Audit) {
-        self.0.watch(audit);
+        self.interpreter.watch(audit);
     }
 
     /// Runs it on tensors of the inputs' types, in their order, shown to an observer if there is one.
@@ -101,10 +121,10 @@ impl Walked {
         inputs: Vec<OnnxTensor>,
         observer: Option<&mut dyn Observer>,
     ) -> TractResult<Vec<NamedTensor>> {
-        let names = self.0.output_names();
+        let names = self.interpreter.output_names();
         let outputs = match observer {
-            Some(observer) => self.0.run_observed(inputs, observer)?,
-            None => self.0.run(inputs)?,
+            Some(observer) => self.interpreter.run_observed(inputs, observer)?,
+            None => self.interpreter.run(inputs)?,
         };
         let named = names.into_iter().zip(outputs);
         Ok(named.map(|(name, output)| NamedTensor::of(name, output)).collect())

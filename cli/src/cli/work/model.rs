@@ -21,9 +21,10 @@ use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::source::Source;
 use crate::cli::input_file::open_regular;
 use crate::cli::message::{ProblemKind, ReportedProblem, single_line};
+use crate::cli::progress::tell;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::deadline::Deadline;
-use crate::cli::work::engine::{Engine, Walked, note_of};
+use crate::cli::work::engine::{Bystander, Engine, ProgressObserver, Walked, note_of};
 use crate::cli::work::plan::{Plan, plan};
 
 /// Opens models, within the limits of a worker. Every model of the command line is opened here.
@@ -227,6 +228,20 @@ impl Model {
     /// the declared ones, which tract would insist on.
     pub(crate) fn run(self, tensors: Vec<Arc<Tensor>>) -> TractResult<RunResult> {
         self.ready(&tensors, None)?.run(tensors, None)
+    }
+
+    /// The same, and says how far it is.
+    pub(crate) fn run_told(self, tensors: Vec<Arc<Tensor>>) -> TractResult<RunResult> {
+        const RUNNING: &str = "running";
+        let Some(nodes) = self.walked.as_ref().map(Walked::nodes) else {
+            tell("making a plan");
+            let ready = self.ready(&tensors, None)?;
+            tell(RUNNING);
+            return ready.run(tensors, None);
+        };
+        let mut bystander = Bystander;
+        let mut told = ProgressObserver::of(&mut bystander, RUNNING, nodes);
+        self.ready(&tensors, None)?.run(tensors, Some(&mut told))
     }
 
     /// Makes the model ready to run on tensors of these types and shapes, with its casts counted if somebody asks for that.

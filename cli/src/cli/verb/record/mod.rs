@@ -167,7 +167,7 @@ fn add(request: &RecordRequest, model: Model, proto: &ModelProto) -> TractResult
         let tensors = set.tensors()?;
         let draft = drafts.folder_in(folder)?;
         write_tensors(&model.takes.named(tensors.clone()), "input_", &draft)?;
-        let RunResult { outputs, note } = model.clone().run(tensors)?;
+        let RunResult { outputs, note } = model.clone().run_told(tensors)?;
         add_once(&mut notes, note);
         write_tensors(&outputs, "output_", &draft)?;
         runs.push(draft);
@@ -232,7 +232,7 @@ fn change(request: &RecordRequest, model: Model) -> TractResult<Recorded> {
     for set in &there {
         let case = Case { path: set.clone(), model: target.clone(), set: set.clone() };
         let (tensors, _) = sets::of_case(&model.takes, &case)?;
-        let ran = at(set.display(), model.clone().run(tensors))?;
+        let ran = at(set.display(), model.clone().run_told(tensors))?;
         add_once(&mut notes, ran.note);
         let new = drafts.folder_in(&request.folder)?;
         write_tensors(&ran.outputs, "output_", &new)?;

@@ -25,6 +25,7 @@ use crate::cli::message::{ProblemKind, about, printable, single_line};
 use crate::cli::output_file::{Drafts, MadeFolders, locked};
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::Request;
+use crate::cli::progress::tell;
 use crate::cli::report::json::{self, JsonValue};
 use crate::cli::report::table::table;
 use crate::cli::report::terminal::{Output, print_notes};
@@ -184,6 +185,7 @@ impl Request for RunRequest {
         let made = folder
             .map(|folder| MadeFolders::of(folder).with_context(|| folder.display().to_string()));
         let _made = made.transpose()?;
+        tell("loading");
         let model = loader.open(&self.model)?;
         let mut look = InputLook::default();
         let (tensors, random, mut notes) = match &self.case {
@@ -204,7 +206,7 @@ impl Request for RunRequest {
         let random = (!random.is_empty()).then_some((random, self.input.seed, look));
         let inputs = Inputs::of(model.takes.inputs.len(), [random].into_iter());
         notes.extend(inputs.note());
-        let RunResult { outputs, note } = model.run(tensors)?;
+        let RunResult { outputs, note } = model.run_told(tensors)?;
         notes.extend(note);
         let note = (!notes.is_empty()).then(|| notes.join("; "));
         let written = match (file, folder) {

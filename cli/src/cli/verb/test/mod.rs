@@ -222,7 +222,7 @@ impl TestRequest {
         let (tensors, mut notes) = about(ProblemKind::Input, inputs_of(case, &model.takes))?;
         let expected = case.outputs()?;
         ensure!(!expected.is_empty(), "there is no output_*.pb to compare with");
-        let RunResult { outputs, note } = model.run(tensors)?;
+        let RunResult { outputs, note } = model.run_told(tensors)?;
         notes.extend(note);
         let note = (!notes.is_empty()).then(|| notes.join("; "));
         Ok(Tested { failure: failure(&outputs, &expected, *tolerance)?, note })
