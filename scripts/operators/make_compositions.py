@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnxruntime
 from onnx.reference import ReferenceEvaluator
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OWN = "com.microsoft."
 LEARNED = "ai.onnx.ml."
 FLOAT = np.float32
+BFLOAT = ml_dtypes.bfloat16
 # Of these onnx's evaluator has no more than the plainest cases.
 RUNTIME = {"LpPool", "Upsample"}
 
@@ -50,6 +52,8 @@ def all_cases() -> Iterator[Case]:
         *recurrent(),
         *experts(),
         *convolved(),
+        *halves(),
+        *bfloats(),
     ):
         judge(case)
         yield case
@@ -664,6 +668,75 @@ def convolved() -> Iterator[Case]:
     judge(judged)
     made = np.moveaxis(judged.outputs[0], 1, 3).copy()
     yield Case(OWN + "NhwcConv", 21, attributes, [x, w, bias], [made])
+
+
+def halves() -> Iterator[Case]:
+    """What is in range once it is scaled, added or activated."""
+    half = np.float16
+    codes = [grid([[255] * 8], np.uint8), grid([[127]] * 8, np.int8)]
+    small = [grid([[1, 1]], np.uint8), grid([[1], [1]], np.int8)]
+    name = OWN + "MatMulIntegerToFloat"
+    for a, b, unit in (*((*codes, u) for u in (0.01, 0.0003)), (*small, 0.03)):
+        scales = [grid(unit, half), grid(unit, half)]
+        of = a.value.astype(np.float64) @ b.value * np.float64(scales[0].value) ** 2
+        yield Case(name, 21, {}, [a, b, *scales], [of.astype(half)])
+    for ty, factor in ((half, 0.001), (half, 0.3), (BFLOAT, 0.3)):
+        a, b = grid([[400.0, 3.0]], ty), grid([[400.0], [1.0]], ty)
+        of = (a.value.astype(FLOAT) @ b.value.astype(FLOAT) * FLOAT(factor)).astype(ty)
+        yield Case(OWN + "FusedMatMul", 21, {"alpha": factor}, [a, b], [of])
+        yield Case(OWN + "TransposeMatMul", 21, {"alpha": factor}, [a, b], [of])
+    a, b = grid([[1.0]], BFLOAT), grid([[171.0]], BFLOAT)
+    yield Case(OWN + "FusedMatMul", 21, {"alpha": 0.3}, [a, b], [np.array([[51.25]], BFLOAT)])
+    a, b = grid([[[[200.0]]]], half), grid([[[[350.0]]]], half)
+    for added, made in ((-60000.0, 10000.0), (-65504.0, 4496.0)):
+        inputs = [a, b, None, grid([[[[added]]]], half)]
+        of = np.array([[[[made]]]], half)
+        yield Case(OWN + "FusedConv", 21, {"activation": "Relu"}, inputs, [of])
+    leaky = {"activation": "LeakyRelu"}
+    a, b = grid([[[[-200.0]]]], half), grid([[[[500.0]]]], half)
+    of = np.array([[[[-10000.0]]]], half)
+    yield Case(OWN + "FusedConv", 21, leaky | {"activation_params": [0.1]}, [a, b], [of])
+    a, b = grid([[-200.0]], half), grid([[500.0]], half)
+    attributes = leaky | {"activation_alpha": 0.1}
+    yield Case(OWN + "FusedGemm", 21, attributes, [a, b], [of.reshape(1, 1)])
+    small = grid([[1, 2, 3], [200, 200, 200], [-7, 100, 100], [5, 120, 120]], half)
+    columns, shape = given(small.value.reshape(1, 4, 3)), integers(1, 6, ty=np.int64)
+    block = integers(1, 4, ty=np.int64)
+    for ty in (np.uint8, np.int8, np.int64):
+        given_ = given(columns.value.astype(np.int64).astype(ty))
+        yield case("Col2Im", {}, [given_, shape, block])
+
+
+def bfloats() -> Iterator[Case]:
+    """As in FLOAT, and rounded once."""
+
+    def rounded(inputs: list[Input | None], ty: type) -> list[Input | None]:
+        def one(x: Input | None) -> Input | None:
+            is_float = x is not None and x.value.dtype in (FLOAT, BFLOAT)
+            return given(x.value.astype(BFLOAT).astype(ty)) if is_float else x
+
+        return [one(x) for x in inputs]
+
+    heads = {"q_num_heads": 2, "kv_num_heads": 1, "update_rule": "linear"}
+    tokens = [drawn((1, 2, 4), 8), drawn((1, 2, 2), 9), drawn((1, 2, 3), 10)]
+    cells = {"output_height": 2, "output_width": 3, "sampling_ratio": 2}
+    regions = grid([[0, 0, 6, 7], [1.5, 2, 7, 5]], FLOAT)
+    aligned = [drawn((1, 2, 8, 9), 4), regions, integers(0, 0, ty=np.int64)]
+    columns = [drawn((1, 4, 2), 3), integers(2, 3, ty=np.int64), integers(2, 2, ty=np.int64)]
+    deformed = [drawn((1, 2, 4, 4), 5), drawn((3, 2, 2, 2), 6), drawn((1, 8, 3, 3), 7)]
+    for name, opset, attributes, inputs, count in (
+        ("Det", 22, {}, [drawn((2, 3, 3), 1)], 1),
+        ("CumProd", 26, {}, [drawn((3, 4), 2, 2.0), given(np.array(0))], 1),
+        ("Col2Im", 18, {}, columns, 1),
+        ("RoiAlign", 22, cells, aligned, 1),
+        ("DeformConv", 22, {}, deformed, 1),
+        ("LinearAttention", 27, heads, tokens, 2),
+        ("MeanVarianceNormalization", 13, {"axes": [1]}, [grid([[1, 2, 3, 9]], FLOAT)], 1),
+    ):
+        judged = case(name, attributes, rounded(inputs, FLOAT), count, opset)
+        judge(judged)
+        made = [y.astype(BFLOAT) for y in judged.outputs]
+        yield Case(name, opset, attributes, rounded(inputs, BFLOAT), made)
 
 
 if __name__ == "__main__":
