@@ -604,6 +604,10 @@ def recurrent() -> Iterator[Case]:
             yield case(OWN + "DynamicQuantizeLSTM", attributes, inputs + scaled(count, ty), 3)
     columns = [x, *weights(1, np.int8), *[None] * 5, *scaled(1, np.int8, columns=True)]
     yield case(OWN + "DynamicQuantizeLSTM", size, columns, 3)
+    late = x.value.copy()
+    late[2] = 100
+    inputs = [given(late), *weights(1, np.int8), None, integers(2, 1), *[None] * 3]
+    yield case(OWN + "DynamicQuantizeLSTM", size, [*inputs, *scaled(1, np.int8)], 3)
     asked = size | {"clip": 0.5, "input_forget": 1, "activations": ["Sigmoid", "Tanh", "Relu"]}
     inputs = [x, *weights(1, np.int8), drawn((1, 24), 4), integers(3, 1), None, None]
     peepholes = drawn((1, 9), 5)
