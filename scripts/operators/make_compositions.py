@@ -404,6 +404,13 @@ def grouped() -> Iterator[Case]:
         [drawn((2, 1, 128), 12), None, None, *past, integers(5, 5), grid(6), *tables],
         3,
     )
+    # Of a prompt the first number alone counts.
+    for at in ([[0, 0, 0], [0, 0, 0]], [[2, 0, 5], [1, 7, 3]]):
+        inputs = [*first, *tables, grid(at, np.int64)]
+        yield case(name, turned, [q, k, v, *empty, *inputs], 3)
+        yield case(name, turned, [q, k, v, None, None, *inputs], 3)
+    inputs = [*step, *past, integers(5, 5), grid(6), *tables, grid([[3], [7]], np.int64)]
+    yield case(name, turned, inputs, 3)
     sinks = [None, None, drawn((4,), 15)]
     yield case(name, heads, [q, k, v, *empty, *first, None, None, *sinks], 3)
     yield case(name, heads | {"smooth_softmax": 1}, [q, k, v, *empty, *first], 3)
