@@ -321,17 +321,18 @@ def attention() -> Iterator[Case]:
     masks = [
         integers(3, 2),
         integers(3, 2, 0, 1),
+        integers(3, 2, 0, 3, 6, 0, 3, 6),
         grid([[1, 1, 0], [1, 1, 1]]),
         grid([[[1, 0, 0], [1, 1, 0], [1, 1, 1]], [[1, 1, 1]] * 3]),
     ]
     for mask in masks:
         yield case(name, heads, [x, w, b, mask])
-    yield case(name, heads | {"mask_filter_value": -5.0}, [x, w, b, masks[2]])
+    yield case(name, heads | {"mask_filter_value": -5.0}, [x, w, b, masks[3]])
     past = drawn((2, 2, 2, 4, 4), 4)
     yield case(name, heads | {"unidirectional": 1}, [x, w, b, None, past], 2)
     seen = grid([[1] * 5 + [0] * 2, [1] * 7])
     yield case(name, heads, [x, w, b, seen, past], 2)
-    yield case(name, heads, [x, w, b, masks[2], None, drawn((1, 2, 3, 3), 5)])
+    yield case(name, heads, [x, w, b, masks[3], None, drawn((1, 2, 3, 3), 5)])
     sizes = heads | {"qkv_hidden_sizes": [8, 8, 4]}
     yield case(name, sizes, [x, drawn((6, 20), 6), drawn((20,), 7)])
     name = OWN + "QAttention"
@@ -353,6 +354,7 @@ def many_headed() -> Iterator[Case]:
     yield case(name, heads, [q, k, value, drawn((22,), 6)])
     for mask in (
         integers(5, 2),
+        integers(5, 2, 0, 3, 6, 0, 5, 10),
         grid([[1, 1, 0, 1, 0], [1] * 5]),
         grid([[[1, 0, 1, 1, 0]] * 3] * 2),
     ):
