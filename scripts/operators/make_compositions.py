@@ -169,6 +169,14 @@ def products() -> Iterator[Case]:
     yield case(name, {}, [x, weights, units, zeros, bias])
     yield case(name, {}, [x, weights, grid(0.05, FLOAT)])
     yield case(OWN + "TransposeMatMul", {"transB": 1, "alpha": 0.5}, [x, drawn((6, 4), 6)])
+    name, row = OWN + "FusedMatMul", drawn((4,), 9)
+    yield case(name, {"transA": 1, "transB": 1, "alpha": 0.5}, [row, drawn((6, 4), 6)])
+    yield case(name, {"transB": 1}, [row, drawn((2, 6, 4), 6)])
+    yield case(name, {"transA": 1, "transB": 1}, [row, row])
+    yield case(name, {"transB": 1}, [x, row])
+    refused = "transposes a matrix or batches beside a vector, the model imports 21"
+    yield Case(name, 21, {"transA": 1}, [drawn((4, 4), 6), row], refused=refused)
+    yield Case(name, 21, {"transBatchB": 1}, [row, x], refused=refused)
     yield case(OWN + "ExpandDims", {}, [x, grid(1, np.int32)])
     for metric in ("euclidean", "sqeuclidean"):
         yield case(OWN + "CDist", {"metric": metric}, [drawn((3, 4), 7), drawn((5, 4), 8)])
@@ -468,6 +476,10 @@ def moved() -> Iterator[Case]:
     for a, b in ((left, left), (left, right), (stack, integers(9, 7, ty=np.uint8)), (left, stack)):
         yield case("MatMulInteger", {}, [a, b])
         yield case("MatMulInteger", {}, [a, b, *zeros])
+    one = [given(np.array(value, FLOAT)) for value in (0.5, 0.25, 1.7)]
+    for a, b in ((left, left), (left, right), (stack, integers(9, 7, ty=np.uint8))):
+        inputs = [a, one[0], zeros[0], b, one[1], zeros[1], one[2], zeros[0]]
+        yield case("QLinearMatMul", {}, inputs)
     for shape in ((2, 3, 4, 5), (2, 3)):
         for slope in ((3,), (1,)):
             yield case("PRelu", {}, [drawn(shape, 1), drawn(slope, 2)], opset=6)

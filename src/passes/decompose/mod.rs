@@ -100,7 +100,12 @@ fn write_out(
         }
         _ if known => return Ok(()),
         "QGemm" => parts.gemm()?,
-        "FusedMatMul" => parts.fused_matmul()?,
+        "FusedMatMul" => {
+            let is_vector = |place: usize| {
+                shape(graph, node.input(place)).is_some_and(|shape| shape.len() == 1)
+            };
+            parts.fused_matmul([is_vector(0), is_vector(1)])?;
+        }
         other => match other.strip_prefix("QLinear") {
             Some(operator) => {
                 if !parts.quantized(operator)? {
