@@ -724,6 +724,10 @@ def halves() -> Iterator[Case]:
     a, b = grid([[-200.0]], half), grid([[500.0]], half)
     attributes = leaky | {"activation_alpha": 0.1}
     yield Case(OWN + "FusedGemm", 21, attributes, [a, b], [of.reshape(1, 1)])
+    a, b = (grid([[at] * 4], half) for at in (0.0001, 0.0002))
+    apart = np.linalg.norm(a.value.astype(FLOAT) - b.value.astype(FLOAT))
+    of = np.array([[apart]]).astype(half)
+    yield Case(OWN + "CDist", 21, {"metric": "euclidean"}, [a, b], [of])
     small = grid([[1, 2, 3], [200, 200, 200], [-7, 100, 100], [5, 120, 120]], half)
     columns, shape = given(small.value.reshape(1, 4, 3)), integers(1, 6, ty=np.int64)
     block = integers(1, 4, ty=np.int64)
