@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnxruntime
 from onnx.reference import ReferenceEvaluator
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OWN = "com.microsoft."
 LEARNED = "ai.onnx.ml."
 FLOAT = np.float32
+BFLOAT = ml_dtypes.bfloat16
 # Of these onnx's evaluator has no more than the plainest cases.
 RUNTIME = {"LpPool", "Upsample"}
 
@@ -50,6 +52,8 @@ def all_cases() -> Iterator[Case]:
         *recurrent(),
         *experts(),
         *convolved(),
+        *halves(),
+        *bfloats(),
     ):
         judge(case)
         yield case
@@ -165,6 +169,14 @@ def products() -> Iterator[Case]:
     yield case(name, {}, [x, weights, units, zeros, bias])
     yield case(name, {}, [x, weights, grid(0.05, FLOAT)])
     yield case(OWN + "TransposeMatMul", {"transB": 1, "alpha": 0.5}, [x, drawn((6, 4), 6)])
+    name, row = OWN + "FusedMatMul", drawn((4,), 9)
+    yield case(name, {"transA": 1, "transB": 1, "alpha": 0.5}, [row, drawn((6, 4), 6)])
+    yield case(name, {"transB": 1}, [row, drawn((2, 6, 4), 6)])
+    yield case(name, {"transA": 1, "transB": 1}, [row, row])
+    yield case(name, {"transB": 1}, [x, row])
+    refused = "transposes a matrix or batches beside a vector, the model imports 21"
+    yield Case(name, 21, {"transA": 1}, [drawn((4, 4), 6), row], refused=refused)
+    yield Case(name, 21, {"transBatchB": 1}, [row, x], refused=refused)
     yield case(OWN + "ExpandDims", {}, [x, grid(1, np.int32)])
     for metric in ("euclidean", "sqeuclidean"):
         yield case(OWN + "CDist", {"metric": metric}, [drawn((3, 4), 7), drawn((5, 4), 8)])
@@ -317,17 +329,18 @@ def attention() -> Iterator[Case]:
     masks = [
         integers(3, 2),
         integers(3, 2, 0, 1),
+        integers(3, 2, 0, 3, 6, 0, 3, 6),
         grid([[1, 1, 0], [1, 1, 1]]),
         grid([[[1, 0, 0], [1, 1, 0], [1, 1, 1]], [[1, 1, 1]] * 3]),
     ]
     for mask in masks:
         yield case(name, heads, [x, w, b, mask])
-    yield case(name, heads | {"mask_filter_value": -5.0}, [x, w, b, masks[2]])
+    yield case(name, heads | {"mask_filter_value": -5.0}, [x, w, b, masks[3]])
     past = drawn((2, 2, 2, 4, 4), 4)
     yield case(name, heads | {"unidirectional": 1}, [x, w, b, None, past], 2)
     seen = grid([[1] * 5 + [0] * 2, [1] * 7])
     yield case(name, heads, [x, w, b, seen, past], 2)
-    yield case(name, heads, [x, w, b, masks[2], None, drawn((1, 2, 3, 3), 5)])
+    yield case(name, heads, [x, w, b, masks[3], None, drawn((1, 2, 3, 3), 5)])
     sizes = heads | {"qkv_hidden_sizes": [8, 8, 4]}
     yield case(name, sizes, [x, drawn((6, 20), 6), drawn((20,), 7)])
     name = OWN + "QAttention"
@@ -349,6 +362,7 @@ def many_headed() -> Iterator[Case]:
     yield case(name, heads, [q, k, value, drawn((22,), 6)])
     for mask in (
         integers(5, 2),
+        integers(5, 2, 0, 3, 6, 0, 5, 10),
         grid([[1, 1, 0, 1, 0], [1] * 5]),
         grid([[[1, 0, 1, 1, 0]] * 3] * 2),
     ):
@@ -400,6 +414,13 @@ def grouped() -> Iterator[Case]:
         [drawn((2, 1, 128), 12), None, None, *past, integers(5, 5), grid(6), *tables],
         3,
     )
+    # Of a prompt the first number alone counts.
+    for at in ([[0, 0, 0], [0, 0, 0]], [[2, 0, 5], [1, 7, 3]]):
+        inputs = [*first, *tables, grid(at, np.int64)]
+        yield case(name, turned, [q, k, v, *empty, *inputs], 3)
+        yield case(name, turned, [q, k, v, None, None, *inputs], 3)
+    inputs = [*step, *past, integers(5, 5), grid(6), *tables, grid([[3], [7]], np.int64)]
+    yield case(name, turned, inputs, 3)
     sinks = [None, None, drawn((4,), 15)]
     yield case(name, heads, [q, k, v, *empty, *first, None, None, *sinks], 3)
     yield case(name, heads | {"smooth_softmax": 1}, [q, k, v, *empty, *first], 3)
@@ -455,6 +476,10 @@ def moved() -> Iterator[Case]:
     for a, b in ((left, left), (left, right), (stack, integers(9, 7, ty=np.uint8)), (left, stack)):
         yield case("MatMulInteger", {}, [a, b])
         yield case("MatMulInteger", {}, [a, b, *zeros])
+    one = [given(np.array(value, FLOAT)) for value in (0.5, 0.25, 1.7)]
+    for a, b in ((left, left), (left, right), (stack, integers(9, 7, ty=np.uint8))):
+        inputs = [a, one[0], zeros[0], b, one[1], zeros[1], one[2], zeros[0]]
+        yield case("QLinearMatMul", {}, inputs)
     for shape in ((2, 3, 4, 5), (2, 3)):
         for slope in ((3,), (1,)):
             yield case("PRelu", {}, [drawn(shape, 1), drawn(slope, 2)], opset=6)
@@ -600,6 +625,10 @@ def recurrent() -> Iterator[Case]:
             yield case(OWN + "DynamicQuantizeLSTM", attributes, inputs + scaled(count, ty), 3)
     columns = [x, *weights(1, np.int8), *[None] * 5, *scaled(1, np.int8, columns=True)]
     yield case(OWN + "DynamicQuantizeLSTM", size, columns, 3)
+    late = x.value.copy()
+    late[2] = 100
+    inputs = [given(late), *weights(1, np.int8), None, integers(2, 1), *[None] * 3]
+    yield case(OWN + "DynamicQuantizeLSTM", size, [*inputs, *scaled(1, np.int8)], 3)
     asked = size | {"clip": 0.5, "input_forget": 1, "activations": ["Sigmoid", "Tanh", "Relu"]}
     inputs = [x, *weights(1, np.int8), drawn((1, 24), 4), integers(3, 1), None, None]
     peepholes = drawn((1, 9), 5)
@@ -664,6 +693,79 @@ def convolved() -> Iterator[Case]:
     judge(judged)
     made = np.moveaxis(judged.outputs[0], 1, 3).copy()
     yield Case(OWN + "NhwcConv", 21, attributes, [x, w, bias], [made])
+
+
+def halves() -> Iterator[Case]:
+    """What is in range once it is scaled, added or activated."""
+    half = np.float16
+    codes = [grid([[255] * 8], np.uint8), grid([[127]] * 8, np.int8)]
+    small = [grid([[1, 1]], np.uint8), grid([[1], [1]], np.int8)]
+    name = OWN + "MatMulIntegerToFloat"
+    for a, b, unit in (*((*codes, u) for u in (0.01, 0.0003)), (*small, 0.03)):
+        scales = [grid(unit, half), grid(unit, half)]
+        of = a.value.astype(np.float64) @ b.value * np.float64(scales[0].value) ** 2
+        yield Case(name, 21, {}, [a, b, *scales], [of.astype(half)])
+    for ty, factor in ((half, 0.001), (half, 0.3), (BFLOAT, 0.3)):
+        a, b = grid([[400.0, 3.0]], ty), grid([[400.0], [1.0]], ty)
+        of = (a.value.astype(FLOAT) @ b.value.astype(FLOAT) * FLOAT(factor)).astype(ty)
+        yield Case(OWN + "FusedMatMul", 21, {"alpha": factor}, [a, b], [of])
+        yield Case(OWN + "TransposeMatMul", 21, {"alpha": factor}, [a, b], [of])
+    a, b = grid([[1.0]], BFLOAT), grid([[171.0]], BFLOAT)
+    yield Case(OWN + "FusedMatMul", 21, {"alpha": 0.3}, [a, b], [np.array([[51.25]], BFLOAT)])
+    a, b = grid([[[[200.0]]]], half), grid([[[[350.0]]]], half)
+    for added, made in ((-60000.0, 10000.0), (-65504.0, 4496.0)):
+        inputs = [a, b, None, grid([[[[added]]]], half)]
+        of = np.array([[[[made]]]], half)
+        yield Case(OWN + "FusedConv", 21, {"activation": "Relu"}, inputs, [of])
+    leaky = {"activation": "LeakyRelu"}
+    a, b = grid([[[[-200.0]]]], half), grid([[[[500.0]]]], half)
+    of = np.array([[[[-10000.0]]]], half)
+    yield Case(OWN + "FusedConv", 21, leaky | {"activation_params": [0.1]}, [a, b], [of])
+    a, b = grid([[-200.0]], half), grid([[500.0]], half)
+    attributes = leaky | {"activation_alpha": 0.1}
+    yield Case(OWN + "FusedGemm", 21, attributes, [a, b], [of.reshape(1, 1)])
+    a, b = (grid([[at] * 4], half) for at in (0.0001, 0.0002))
+    apart = np.linalg.norm(a.value.astype(FLOAT) - b.value.astype(FLOAT))
+    of = np.array([[apart]]).astype(half)
+    yield Case(OWN + "CDist", 21, {"metric": "euclidean"}, [a, b], [of])
+    small = grid([[1, 2, 3], [200, 200, 200], [-7, 100, 100], [5, 120, 120]], half)
+    columns, shape = given(small.value.reshape(1, 4, 3)), integers(1, 6, ty=np.int64)
+    block = integers(1, 4, ty=np.int64)
+    for ty in (np.uint8, np.int8, np.int64):
+        given_ = given(columns.value.astype(np.int64).astype(ty))
+        yield case("Col2Im", {}, [given_, shape, block])
+
+
+def bfloats() -> Iterator[Case]:
+    """As in FLOAT, and rounded once."""
+
+    def rounded(inputs: list[Input | None], ty: type) -> list[Input | None]:
+        def one(x: Input | None) -> Input | None:
+            is_float = x is not None and x.value.dtype in (FLOAT, BFLOAT)
+            return given(x.value.astype(BFLOAT).astype(ty)) if is_float else x
+
+        return [one(x) for x in inputs]
+
+    heads = {"q_num_heads": 2, "kv_num_heads": 1, "update_rule": "linear"}
+    tokens = [drawn((1, 2, 4), 8), drawn((1, 2, 2), 9), drawn((1, 2, 3), 10)]
+    cells = {"output_height": 2, "output_width": 3, "sampling_ratio": 2}
+    regions = grid([[0, 0, 6, 7], [1.5, 2, 7, 5]], FLOAT)
+    aligned = [drawn((1, 2, 8, 9), 4), regions, integers(0, 0, ty=np.int64)]
+    columns = [drawn((1, 4, 2), 3), integers(2, 3, ty=np.int64), integers(2, 2, ty=np.int64)]
+    deformed = [drawn((1, 2, 4, 4), 5), drawn((3, 2, 2, 2), 6), drawn((1, 8, 3, 3), 7)]
+    for name, opset, attributes, inputs, count in (
+        ("Det", 22, {}, [drawn((2, 3, 3), 1)], 1),
+        ("CumProd", 26, {}, [drawn((3, 4), 2, 2.0), given(np.array(0))], 1),
+        ("Col2Im", 18, {}, columns, 1),
+        ("RoiAlign", 22, cells, aligned, 1),
+        ("DeformConv", 22, {}, deformed, 1),
+        ("LinearAttention", 27, heads, tokens, 2),
+        ("MeanVarianceNormalization", 13, {"axes": [1]}, [grid([[1, 2, 3, 9]], FLOAT)], 1),
+    ):
+        judged = case(name, attributes, rounded(inputs, FLOAT), count, opset)
+        judge(judged)
+        made = [y.astype(BFLOAT) for y in judged.outputs]
+        yield Case(name, opset, attributes, rounded(inputs, BFLOAT), made)
 
 
 if __name__ == "__main__":

@@ -180,7 +180,12 @@ def places() -> Iterator[Case]:
 
 
 def others() -> Iterator[Case]:
-    """Resize of the first version, ConvTranspose to a shape, Celu of half precision."""
+    """Resize of the first version, ConvTranspose to a shape, Celu of half precision, DFT of nothing."""
+    # A real signal of which one place of the spectrum is given has none, as in ONNX Runtime.
+    for shape, made in (((2, 1, 2), (2, 0, 1)), ((1, 2), (0, 1))):
+        one = [drawn(shape, 7), None, given(np.array(len(shape) - 2))]
+        whole = np.zeros(made, np.float32)
+        yield Case("DFT", 20, {"inverse": 1, "onesided": 1}, one, [whole])
     for length, scale in ((4, 1.5), (3, 2.0), (5, 2.6), (4, 0.6), (10, 0.6)):
         x = drawn((1, 1, length, 1), 3, 2.0)
         places = np.arange(int(length * scale), dtype=np.float32) / np.float32(scale)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -24,6 +25,7 @@ TYPES = {
     "FLOAT": np.float32,
     "DOUBLE": np.float64,
     "FLOAT16": np.float16,
+    "BFLOAT16": ml_dtypes.bfloat16,
     "INT8": np.int8,
     "UINT8": np.uint8,
     "INT32": np.int32,

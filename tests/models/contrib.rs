@@ -169,6 +169,75 @@ fn weights_of_8_bits_have_blocks() -> TractResult<()> {
     Ok(())
 }
 
+/// A table of 2 rows of 32 codes, in blocks of 16 along the last axis, of which places of this axis are taken.
+fn taken_along_blocks(quantize_axis: i64, zero_point: bool) -> Vec<Tensor> {
+    let codes: Vec<f32> = (0..64).map(|i| (i % 13) as f32 - 6.0).collect();
+    let attributes = [("gather_axis", 1), ("quantize_axis", quantize_axis), ("block_size", 16)];
+    let sketch = Sketch::new()
+        .input("i", Int64, &[3])
+        .initializer(shaped("w", Int4, &[2, 32], &codes))
+        .initializer(shaped("s", Float, &[2, 2], &[1.0, 100.0, 2.0, 200.0]))
+        .initializer(shaped("z", Int4, &[2, 2], &[1.0, 2.0, 3.0, 4.0]));
+    let inputs = ["w", "i", "s", if zero_point { "z" } else { "" }];
+    let attributes = attributes.map(|(name, value)| int(name, value)).to_vec();
+    sketch
+        .node("com.microsoft.GatherBlockQuantized", &inputs, &["y"], attributes)
+        .output("y", Float, &[2, 3])
+        .run(vec![tensor1(&[1i64, 20, -1])])
+        .expect("a run")
+}
+
+#[test]
+fn what_is_taken_along_blocks_has_the_scales_of_its_blocks() {
+    for axis in [1, -1] {
+        let codes = |row: usize, at: usize| ((32 * row + at) % 13) as f32 - 6.0;
+        let want = |zero: [[f32; 2]; 2]| {
+            let scales = [[1f32, 100.0], [2.0, 200.0]];
+            let of = |row: usize, at: usize| {
+                (codes(row, at) - zero[row][at / 16]) * scales[row][at / 16]
+            };
+            tensor2(&[[1, 20, 31].map(|at| of(0, at)), [1, 20, 31].map(|at| of(1, at))])
+        };
+        assert_eq!(taken_along_blocks(axis, false)[0], want([[0.0; 2]; 2]));
+        assert_eq!(taken_along_blocks(axis, true)[0], want([[1.0, 2.0], [3.0, 4.0]]));
+    }
+}
+
+#[test]
+fn four_codes_of_2_bits_share_a_byte() -> TractResult<()> {
+    let run = |zeros: &str| {
+        let names = ["bits", "gather_axis", "quantize_axis", "block_size"];
+        let attributes = names.into_iter().zip([2, 0, 1, 16]).map(|(name, value)| int(name, value));
+        let bytes: Vec<f32> = (0..16).map(|i| (i * 37 % 256) as f32).collect();
+        let outputs = Sketch::new()
+            .input("i", Int64, &[1])
+            .initializer(shaped("w", Uint8, &[2, 8], &bytes))
+            .initializer(shaped("s", Float, &[2, 2], &[1.0, 2.0, 3.0, 4.0]))
+            .initializer(shaped("z", Uint8, &[2, 1], &[0.0, 7.0]))
+            .node(
+                "com.microsoft.GatherBlockQuantized",
+                &["w", "i", "s", zeros],
+                &["y"],
+                attributes.collect(),
+            )
+            .output("y", Float, &[1, 32])
+            .run(vec![tensor1(&[1i64])])?;
+        let y = outputs[0].try_as_plain_ram()?.as_slice::<f32>()?.to_vec();
+        TractResult::Ok(y)
+    };
+    // Zero points of the row are in the byte 7: 3 and 1.
+    for (name, zeros) in [("", [2.0, 2.0]), ("z", [3.0, 1.0])] {
+        let y = run(name)?;
+        for (at, y) in y.into_iter().enumerate() {
+            let byte = (8 + at / 4) * 37 % 256;
+            let code = (byte >> (at % 4 * 2) & 3) as f32;
+            let (scale, zero) = ([3.0, 4.0][at / 16], zeros[at / 16]);
+            assert_eq!(y, (code - zero) * scale, "{at}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn rows_of_small_integers_are_dequantised_when_taken() -> TractResult<()> {
     let attributes = ["gather_axis", "quantize_axis", "block_size"].into_iter().zip([0, 1, 16]);

@@ -261,6 +261,19 @@ fn codes_of_normal_floats_are_looked_up() -> TractResult<()> {
     Ok(())
 }
 
+#[test]
+fn an_order_of_columns_may_go_on_to_the_end_of_a_block() -> TractResult<()> {
+    let order: Vec<i32> = (0..64).map(|i| if i < 33 { i % 2 } else { -1 }).collect();
+    let case = |order| Case { k: 33, bits: 4, block: 32, has_zeros: true, order, step: 0.1 };
+    let whole = case(Some(order.clone()));
+    assert_near(&run(&onnx(), whole.sketch(), &row(33))?, &whole.expected(), "64 columns");
+    let about = "has a `g_idx` that is not a block for each column";
+    for length in [32, 34, 63] {
+        assert!(refused(case(Some(order[..length].to_vec())).sketch()).contains(about), "{length}");
+    }
+    Ok(())
+}
+
 fn refused(sketch: Sketch) -> String {
     let model = onnx().model_for_proto_model(&sketch.model());
     let error = model.and_then(InferenceModel::into_typed).expect_err("should be refused");

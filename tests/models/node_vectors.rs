@@ -11,7 +11,7 @@ use tract_onnx::prelude::tract_ndarray::ArrayD;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::interop::WithOnnxCast;
 use tract_onnx_cast::interpreter::Interpreter;
-use tract_onnx_cast::{ElementType, OnnxTensor, onnx, tensor_proto};
+use tract_onnx_cast::{Conversion, ElementType, OnnxTensor, Rules, onnx, tensor_proto};
 
 /// How far a result may be off: the vectors are rounded from DOUBLE, and sums have no order.
 const RELATIVE: f64 = 1e-5;
@@ -173,6 +173,10 @@ fn tensor(text: &str) -> Option<Typed> {
         ElementType::Float16 => {
             let doubles = of(&shape, numbers);
             doubles.cast_to::<f16>().expect("a number is cast").into_owned()
+        }
+        ElementType::BFloat16 => {
+            let narrow = Conversion::new(ElementType::Double, ty, Rules::default());
+            narrow.run(&of(&shape, numbers)).expect("a number is cast")
         }
         ElementType::Int32 => of(&shape, numbers.iter().map(|x| *x as i32).collect()),
         ElementType::Int64 => of(&shape, numbers.iter().map(|x| *x as i64).collect()),

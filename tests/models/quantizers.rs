@@ -487,3 +487,24 @@ fn a_scale_of_a_product_may_be_a_number_beside_a_zero_point_that_is_a_list() -> 
     }
     Ok(())
 }
+
+#[test]
+fn a_constant_scale_of_a_product_takes_the_form_of_a_zero_point_that_is_data() -> TractResult<()> {
+    for [scale, zero] in [[0, 0], [0, 1], [1, 0], [1, 1]] {
+        let dims = |list: i64| if list == 1 { &[1][..] } else { &[][..] };
+        let shape: Vec<i64> = dims(zero).iter().map(|size: &usize| *size as i64).collect();
+        let inputs = ["a", "s", "z", "b", "bs", "bz", "s", "z"];
+        let made = Sketch::new()
+            .input("a", Int8, &[1, 2])
+            .input("bz", Int8, &shape)
+            .initializer(shaped("s", Float, &[], &[1.0]))
+            .initializer(shaped("z", Int8, &[1], &[0.0]))
+            .initializer(shaped("bs", Float, dims(scale), &[1.0]))
+            .initializer(shaped("b", Int8, &[2, 1], &[1.0, 3.0]))
+            .node("QLinearMatMul", &inputs, &["y"], vec![])
+            .output("y", Int8, &[1, 1])
+            .run(vec![tensor2(&[[3i8, 6]]), Tensor::from_shape(dims(zero), &[-1i8])?])?;
+        assert_eq!(made, [tensor2(&[[30i8]])], "{scale} {zero}");
+    }
+    Ok(())
+}

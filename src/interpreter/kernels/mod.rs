@@ -22,9 +22,11 @@ use tract_onnx::prelude::*;
 
 use super::value::TypedTensor;
 use crate::cast::element_type::ElementType;
+use crate::cast::rules::Rules;
 use crate::error::shown;
 use crate::onnx::node::{attribute_type, refusal};
 use crate::onnx::operators::attributes::{Version, parsed, version};
+use crate::tensor::conversion::Conversion;
 
 /// What computes a node's outputs by place, given its inputs by place.
 pub(super) type Kernel = fn(&KernelSite, &KernelInputs) -> TractResult<Vec<TypedTensor>>;
@@ -82,8 +84,8 @@ impl KernelSite<'_> {
         for given in &node.attributes {
             let known = site.version.and_then(|version| version.attribute(&given.name));
             if known.is_none_or(|known| known.ty != attribute_type(given)) {
-                let (name, opset) = (shown(&given.name), node.opset);
-                return site.refuse(format!("has no such attribute `{name}` in opset {opset}"));
+                let name = shown(&given.name);
+                return site.refuse(format!("has no such attribute `{name}`"));
             }
         }
         let all = site.version.map_or(&[][..], |version| &version.attributes);
@@ -95,7 +97,8 @@ impl KernelSite<'_> {
     }
 
     fn refuse<T>(&self, problem: impl Into<String>) -> TractResult<T> {
-        Err(refusal(self.node, problem).into())
+        let (problem, opset) = (problem.into(), self.node.opset);
+        Err(refusal(self.node, format!("{problem}, the model imports {opset}")).into())
     }
 
     /// An attribute, or its default.
@@ -137,6 +140,10 @@ impl KernelSite<'_> {
     /// An input as DOUBLE.
     fn doubles(&self, inputs: &KernelInputs, place: usize) -> TractResult<ArrayD<f64>> {
         let typed = self.input(inputs, place)?;
+        if typed.ty == ElementType::BFloat16 {
+            let wide = Conversion::new(typed.ty, ElementType::Double, Rules::default());
+            return Ok(wide.run(&typed.tensor)?.to_plain_array_view::<f64>()?.to_owned());
+        }
         if typed.ty.is_exotic() || typed.ty == ElementType::String {
             return self
                 .refuse(format!("has an input {place} of {}, which is not computed", typed.ty));
@@ -179,6 +186,10 @@ impl KernelSite<'_> {
 
     /// An output of the type of another tensor.
     fn made(&self, array: ArrayD<f64>, like: &TypedTensor) -> TractResult<TypedTensor> {
+        if like.ty == ElementType::BFloat16 {
+            let narrow = Conversion::new(ElementType::Double, like.ty, Rules::default());
+            return TypedTensor::new(like.ty, narrow.run_owned(array.into_tensor())?);
+        }
         let tensor = array.into_tensor().cast_to_dt(like.ty.datum_type())?.into_owned();
         TypedTensor::new(like.ty, tensor)
     }

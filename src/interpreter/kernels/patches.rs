@@ -4,57 +4,120 @@ use tract_onnx::prelude::tract_ndarray::{Array, ArrayD, Ix2, Ix4, IxDyn, indices
 use tract_onnx::prelude::*;
 
 use super::{KernelInputs, KernelSite};
+use crate::cast::element_type::ElementType;
 use crate::interpreter::value::TypedTensor;
 
-/// `Col2Im`: the sum of all that columns say of a place.
+/// Blocks of an image, which are columns one after the other.
+struct Columns {
+    batch: usize,
+    channels: usize,
+    image: Vec<usize>,
+    block: Vec<usize>,
+    /// How many blocks there are along each axis.
+    windows: Vec<usize>,
+    strides: Vec<i64>,
+    dilations: Vec<i64>,
+    pads: Vec<i64>,
+}
+
+/// `Col2Im`: the sum of all that columns say of a place, of integers modulo their range.
 pub(super) fn col2im(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
-    let x = site.of_rank(inputs, 0, 3)?;
-    let (image, block) = (site.numbers(inputs, 1)?, site.numbers(inputs, 2)?);
-    let rank = image.len();
-    let (image, block) = (site.shape(&image)?, site.shape(&block)?);
-    let (strides, dilations) = (site.sizes("strides", rank, 1)?, site.sizes("dilations", rank, 1)?);
-    let pads = site.sizes("pads", 2 * rank, 0)?;
-    let &[batch, rows, columns] = x.shape() else { return site.refuse("has no columns") };
-    let size: usize = block.iter().product();
-    let mut windows = vec![];
-    for axis in 0..block.len() {
-        let (Some(pad), Some(stride)) =
-            (pads.get(axis).zip(pads.get(axis + rank)), strides.get(axis))
-        else {
-            return site.refuse("has not as many numbers as axes");
-        };
-        let field = dilations[axis] * (block[axis] as i64 - 1) + 1;
-        let room = image.get(axis).map_or(0, |size| *size as i64) + pad.0 + pad.1 - field;
-        windows.push(if *stride > 0 && room >= 0 { (room / stride + 1) as usize } else { 0 });
-    }
-    if block.len() != rank
-        || size == 0
-        || rows % size != 0
-        || windows.iter().product::<usize>() != columns
-    {
-        return site.refuse(format!(
-            "has columns of {:?} for {image:?} in blocks of {block:?}",
-            x.shape()
-        ));
-    }
-    let shape: Vec<i64> = [batch, rows / size].iter().chain(&image).map(|n| *n as i64).collect();
-    let mut y: ArrayD<f64> = ArrayD::zeros(IxDyn(&site.shape(&shape)?));
-    for (n, channel) in (0..batch).flat_map(|n| (0..rows / size).map(move |channel| (n, channel))) {
-        for (row, tap) in indices(IxDyn(&block)).into_iter().enumerate() {
-            for (column, window) in indices(IxDyn(&windows)).into_iter().enumerate() {
-                let mut place = vec![n, channel];
-                for axis in 0..rank {
-                    let at = window[axis] as i64 * strides[axis] - pads[axis]
-                        + tap[axis] as i64 * dilations[axis];
-                    place.extend(usize::try_from(at).ok());
+    let columns = Columns::of(site, inputs)?;
+    let image = columns.image.iter().copied();
+    let shape: Vec<i64> =
+        [columns.batch, columns.channels].into_iter().chain(image).map(|n| n as i64).collect();
+    let (x, shape) = (site.input(inputs, 0)?, site.shape(&shape)?);
+    macro_rules! sums {
+        ($ty:ty, $given:expr, $plus:expr) => {{
+            let given = $given;
+            let mut y: ArrayD<$ty> = ArrayD::zeros(IxDyn(&shape));
+            columns.each(&mut |place, from| {
+                if let Some(y) = y.get_mut(place) {
+                    *y = $plus(*y, given[from]);
                 }
-                if let Some(y) = y.get_mut(IxDyn(&place)).filter(|_| place.len() == rank + 2) {
-                    *y += x[[n, channel * size + row, column]];
+            });
+            y
+        }};
+    }
+    macro_rules! integers {
+        ($ty:ty) => {{
+            let given = x.tensor.to_plain_array_view::<$ty>()?;
+            let y = sums!($ty, given, |a: $ty, b: $ty| a.wrapping_add(b));
+            TypedTensor::new(x.ty, y.into_tensor())?
+        }};
+    }
+    Ok(vec![match x.ty {
+        ElementType::Int8 => integers!(i8),
+        ElementType::Int16 => integers!(i16),
+        ElementType::Int32 => integers!(i32),
+        ElementType::Int64 => integers!(i64),
+        ElementType::Uint8 => integers!(u8),
+        ElementType::Uint16 => integers!(u16),
+        ElementType::Uint32 => integers!(u32),
+        ElementType::Uint64 => integers!(u64),
+        _ => site.made(sums!(f64, site.doubles(inputs, 0)?, |a: f64, b: f64| a + b), x)?,
+    }])
+}
+
+impl Columns {
+    /// Those of a node, which fit its image.
+    fn of(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Columns> {
+        let x = &site.input(inputs, 0)?.tensor;
+        let &[batch, rows, columns] = x.shape() else {
+            return site.refuse(format!("has an input 0 of rank {}, not 3", x.rank()));
+        };
+        let (image, block) = (site.numbers(inputs, 1)?, site.numbers(inputs, 2)?);
+        let rank = image.len();
+        let (image, block) = (site.shape(&image)?, site.shape(&block)?);
+        let (strides, dilations) =
+            (site.sizes("strides", rank, 1)?, site.sizes("dilations", rank, 1)?);
+        let pads = site.sizes("pads", 2 * rank, 0)?;
+        let size: usize = block.iter().product();
+        let mut windows = vec![];
+        for axis in 0..block.len() {
+            let (Some(pad), Some(stride)) =
+                (pads.get(axis).zip(pads.get(axis + rank)), strides.get(axis))
+            else {
+                return site.refuse("has not as many numbers as axes");
+            };
+            let field = dilations[axis] * (block[axis] as i64 - 1) + 1;
+            let room = image.get(axis).map_or(0, |size| *size as i64) + pad.0 + pad.1 - field;
+            windows.push(if *stride > 0 && room >= 0 { (room / stride + 1) as usize } else { 0 });
+        }
+        if block.len() != rank
+            || size == 0
+            || rows % size != 0
+            || windows.iter().product::<usize>() != columns
+        {
+            return site.refuse(format!(
+                "has columns of {:?} for {image:?} in blocks of {block:?}",
+                x.shape()
+            ));
+        }
+        let channels = rows / size;
+        Ok(Columns { batch, channels, image, block, windows, strides, dilations, pads })
+    }
+
+    /// Tells of each element of the columns to which place of the image it belongs.
+    fn each(&self, add: &mut dyn FnMut(&[usize], [usize; 3])) {
+        let (rank, size) = (self.image.len(), self.block.iter().product::<usize>());
+        let channels = self.channels;
+        for (n, channel) in (0..self.batch).flat_map(|n| (0..channels).map(move |at| (n, at))) {
+            for (row, tap) in indices(IxDyn(&self.block)).into_iter().enumerate() {
+                for (column, window) in indices(IxDyn(&self.windows)).into_iter().enumerate() {
+                    let mut place = vec![n, channel];
+                    for axis in 0..rank {
+                        let at = window[axis] as i64 * self.strides[axis] - self.pads[axis]
+                            + tap[axis] as i64 * self.dilations[axis];
+                        place.extend(usize::try_from(at).ok());
+                    }
+                    if place.len() == rank + 2 {
+                        add(&place, [n, channel * size + row, column]);
+                    }
                 }
             }
         }
     }
-    Ok(vec![site.made(y, site.input(inputs, 0)?)?])
 }
 
 /// A plane's value at a place between its elements; 0 behind its edges.

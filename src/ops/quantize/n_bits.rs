@@ -228,15 +228,17 @@ impl NBits {
         Ok(NBitsConstants { codes, scales: floats(&scales)?, zeros, order })
     }
 
-    /// The block of each column.
+    /// The block of each column; a list may go on to the end of the last block.
     fn order(&self, tensor: &Tensor) -> TractResult<Vec<usize>> {
         let blocks = tensor.cast_to::<i64>()?;
         let blocks = blocks.try_as_plain_ram()?;
         let blocks = blocks.as_slice::<i64>()?;
         let block =
             |block: &i64| usize::try_from(*block).ok().filter(|block| *block < self.blocks());
-        let known: Option<Vec<usize>> = blocks.iter().map(block).collect();
-        let known = known.filter(|known| known.len() == self.k);
+        let is_whole = [Some(self.k), self.blocks().checked_mul(self.block)];
+        let columns = blocks.get(..self.k).filter(|_| is_whole.contains(&Some(blocks.len())));
+        let known: Option<Vec<usize>> =
+            columns.and_then(|columns| columns.iter().map(block).collect());
         Ok(known.ok_or_else(|| self.refuse("has a `g_idx` that is not a block for each column"))?)
     }
 

@@ -3,16 +3,16 @@
 
 use std::collections::HashSet;
 
-use onnx_cast_graph::{Graph, Node, NodeId, NodeView, Splice, one_domain};
+use onnx_cast_graph::{Graph, Node, NodeId, NodeView, Splice};
 use tract_onnx::prelude::TractResult;
 
-use super::read::{Composition, composition};
+use super::made_types::of;
+use super::read::Composition;
 use super::writer::{Call, KnownInput, WrittenBody, is_meant, write};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::lowered::{OperatorForm, PrivateCast};
 use crate::onnx::node::refusal;
-use crate::onnx::operators::registered::Registered;
 use crate::passes::context::PassContext;
 use crate::passes::diagnostics::Diagnostics;
 use crate::passes::facts::types;
@@ -60,12 +60,6 @@ pub(in crate::passes) fn compose(graph: &mut Graph, context: &mut PassContext) -
         }
     }
     Ok(())
-}
-
-/// What stands for a node, unless somebody else builds it.
-pub(super) fn of(node: &Node, registered: Registered) -> Option<&'static Composition> {
-    composition(one_domain(&node.domain), &node.op_type)
-        .filter(|_| !registered.is_of_user(&node.op_type))
 }
 
 /// What is known of the inputs of a node.

@@ -23,24 +23,32 @@ impl NodeParts<'_> {
         }
     }
 
-    /// `alpha` times the product of matrices, of which dimensions are in another order.
-    pub(super) fn fused_matmul(&mut self) -> Result<(), Error> {
+    /// `alpha` times the product of matrices, of which dimensions are in another order, or of vectors, which have one order.
+    /// Fails for what ONNX Runtime computes as no such product: a vector behind a transposed matrix, whose numbers it reads in
+    /// their old order, and batches of vectors.
+    pub(super) fn fused_matmul(&mut self, are_vectors: [bool; 2]) -> Result<(), Error> {
         let operands = [self.needed(0)?, self.needed(1)?];
+        let has_vector = are_vectors.contains(&true);
         let letters = |batch: bool, transposed: bool, [row, column]: [char; 2]| {
             let [first, last] = if transposed { [column, row] } else { [row, column] };
             if batch { format!("{first}...{last}") } else { format!("...{first}{last}") }
         };
-        let a = (self.flag("transBatchA"), self.flag("transA"));
-        let b = (self.flag("transBatchB"), self.flag("transB"));
+        let a = (self.flag("transBatchA"), self.flag("transA") && !are_vectors[0]);
+        let b = (self.flag("transBatchB"), self.flag("transB") && !are_vectors[1]);
+        if has_vector && (a.0 || b.0 || a.1) {
+            return Err(self.refusal("transposes a matrix or batches beside a vector"));
+        }
         let product = if (a, b) == ((false, false), (false, false)) {
             self.add("MatMul", &operands, vec![])
         } else {
             let a = letters(a.0, a.1, ['i', 'k']);
             let b = letters(b.0, b.1, ['k', 'j']);
+            let equation =
+                if has_vector { "k,...jk->...j".into() } else { format!("{a},{b}->...ij") };
             let equation = AttributeProto {
                 name: "equation".into(),
                 r#type: AttributeType::String as i32,
-                s: format!("{a},{b}->...ij").into_bytes(),
+                s: equation.into_bytes(),
                 ..AttributeProto::default()
             };
             let product = self.add("Einsum", &operands, vec![equation]);

@@ -29,6 +29,7 @@ use crate::onnx::lowered::DOMAIN;
 use crate::onnx::node::refusal;
 use crate::onnx::operators::registered::Registered;
 use crate::passes::facts::types;
+use crate::passes::facts::value_type::dims;
 
 const MICROSOFT: &str = "com.microsoft";
 
@@ -92,14 +93,19 @@ fn write_out(
             let bits = int(node, "bits").unwrap_or(4);
             match ty(0) {
                 Some(ElementType::Uint8) if bits == 8 => {}
-                Some(ElementType::Int4 | ElementType::Uint4) => {}
+                Some(ElementType::Int4 | ElementType::Uint4 | ElementType::Uint2) => {}
                 _ => return Ok(()),
             }
-            parts.gather_block_quantized(rank(graph, node.input(0)))?;
+            parts.gather_block_quantized(shape(graph, node.input(0)).as_deref())?;
         }
         _ if known => return Ok(()),
         "QGemm" => parts.gemm()?,
-        "FusedMatMul" => parts.fused_matmul()?,
+        "FusedMatMul" => {
+            let is_vector = |place: usize| {
+                shape(graph, node.input(place)).is_some_and(|shape| shape.len() == 1)
+            };
+            parts.fused_matmul([is_vector(0), is_vector(1)])?;
+        }
         other => match other.strip_prefix("QLinear") {
             Some(operator) => {
                 if !parts.quantized(operator)? {
@@ -114,9 +120,9 @@ fn write_out(
     Ok(())
 }
 
-/// How many dimensions a constant has.
-fn rank(graph: &Graph, value: Option<ValueId>) -> Option<usize> {
-    Some(graph.constant(value?)?.dims.len())
+/// What is known of the sizes of a value.
+fn shape(graph: &Graph, value: Option<ValueId>) -> Option<Vec<Option<i64>>> {
+    dims(graph, value?)
 }
 
 /// What goes into a part: a value of the graph, or what another part makes.
@@ -321,38 +327,74 @@ impl NodeParts<'_> {
     }
 
     /// Rows of a table whose blocks have scales, of which only those that are taken are dequantised.
-    fn gather_block_quantized(&mut self, rank: Option<usize>) -> Result<(), Error> {
+    fn gather_block_quantized(&mut self, shape: Option<&[Option<i64>]>) -> Result<(), Error> {
         let gather = int(self.node, "gather_axis").unwrap_or(0);
         let quantize = int(self.node, "quantize_axis").unwrap_or(1);
         let (data, indices, scales) = (self.needed(0)?, self.needed(1)?, self.needed(2)?);
-        // Indices may have any number of dimensions, so an axis behind the one that is gathered along is counted from the
-        // back.
-        let rank = rank.map(|rank| rank as i64);
+        let block = int(self.node, "block_size").unwrap_or(128);
+        let rank = shape.map(|shape| shape.len() as i64);
         let from_front = |axis: i64| match (axis, rank) {
             (0.., _) => Some(axis),
             (_, rank) => rank.map(|rank| axis + rank),
         };
-        let axis = match (from_front(gather), from_front(quantize), rank) {
-            (Some(gather), Some(quantize), _) if quantize < gather => quantize,
-            (_, _, _) if quantize < 0 && gather >= 0 => quantize,
-            (Some(_), Some(quantize), Some(rank)) => quantize - rank,
-            _ => return Err(refusal(self.node, "takes from data of unknown rank")),
+        let fronts = from_front(gather).zip(from_front(quantize));
+        // Indices may have any number of dimensions, so an axis behind the one that is gathered along is counted from the
+        // back. Along one axis each element that is taken has a scale of its own.
+        let (axis, block, of_scales) = match (fronts, rank) {
+            (Some((one, other)), _) if one == other => {
+                let sizes = shape.zip(usize::try_from(one).ok());
+                let size = sizes.and_then(|(shape, axis)| *shape.get(axis)?);
+                (0, 1, self.places_of_blocks(size, block, indices)?)
+            }
+            (Some((gather, quantize)), _) if quantize < gather => (quantize, block, indices),
+            (Some((_, quantize)), Some(rank)) => (quantize - rank, block, indices),
+            _ => return Err(self.refusal("takes from data of unknown rank")),
         };
         let along = || vec![int_attribute("axis", gather)];
         let taken = self.add("Gather", &[data, indices], along());
-        let scales = self.add("Gather", &[scales, indices], along());
+        let scales = self.add("Gather", &[scales, of_scales], along());
         let zero_points = match self.input(3) {
             PartInput::None if self.ty(0) == Some(ElementType::Uint8) => {
                 let middle = self.byte(128);
                 self.spread(middle, scales)
             }
             PartInput::None => PartInput::None,
-            given => self.add("Gather", &[given, indices], along()),
+            given => self.add("Gather", &[given, of_scales], along()),
         };
-        let block = int(self.node, "block_size").unwrap_or(128);
         let attributes = vec![int_attribute("axis", axis), int_attribute("block_size", block)];
         self.add_quantizer("DequantizeLinear", &[taken, scales, zero_points], attributes);
         Ok(())
+    }
+}
+
+impl NodeParts<'_> {
+    fn refusal(&self, problem: &str) -> Error {
+        refusal(self.node, format!("{problem}, the model imports {}", self.node.opset))
+    }
+
+    /// The blocks in which places of an axis are, by their indices.
+    /// Fails where the length of the axis is not known, or is more than any constant's.
+    fn places_of_blocks(
+        &mut self,
+        size: Option<i64>,
+        block: i64,
+        indices: PartInput,
+    ) -> Result<PartInput, Error> {
+        const MOST: i64 = 1 << 28;
+        if block < 1 {
+            return Err(self.refusal(&format!("has attribute `block_size` {block}")));
+        }
+        let Some(size) = size.filter(|size| (0..=MOST).contains(size)) else {
+            return Err(self.refusal("takes along the blocks of data of unknown size"));
+        };
+        let blocks = TensorProto {
+            data_type: ElementType::Int64 as i32,
+            dims: vec![size],
+            int64_data: (0..size).map(|place| place / block).collect(),
+            ..TensorProto::default()
+        };
+        let blocks = self.constant(blocks);
+        Ok(self.add("Gather", &[blocks, indices], vec![]))
     }
 }
 

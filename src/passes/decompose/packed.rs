@@ -1,5 +1,5 @@
-//! The codes of a `GatherBlockQuantized`, two of 4 bits in a byte. Before: UINT8; after: UINT4, and a zero point of 8 where there
-//! was none.
+//! The codes of a `GatherBlockQuantized`, two of 4 bits or four of 2 in a byte. Before: UINT8; after: UINT4 or UINT2, and a zero
+//! point of 8 or 2 where there was none.
 
 use onnx_cast_graph::{Graph, Node, NodeId, NodeView, ValueId, counted, int};
 use tract_onnx::pb::TensorProto;
@@ -10,7 +10,35 @@ use crate::error::Error;
 use crate::onnx::node::refusal;
 use crate::passes::context::PassContext;
 
-const ZERO_POINT: u8 = 8;
+/// Codes that share a byte.
+#[derive(Clone, Copy)]
+struct Packing {
+    ty: ElementType,
+    bits: u8,
+}
+
+impl Packing {
+    fn of(bits: i64) -> Option<Packing> {
+        let (ty, bits) = match bits {
+            2 => (ElementType::Uint2, 2),
+            4 => (ElementType::Uint4, 4),
+            _ => return None,
+        };
+        Some(Packing { ty, bits })
+    }
+
+    fn in_byte(self) -> usize {
+        usize::from(8 / self.bits)
+    }
+
+    fn zero_point(self) -> u8 {
+        1 << (self.bits - 1)
+    }
+
+    fn codes(self, byte: u8) -> impl Iterator<Item = u8> {
+        (0..8).step_by(self.bits.into()).map(move |from| byte >> from & ((1 << self.bits) - 1))
+    }
+}
 
 /// Gives codes and zero points the type that they have.
 /// Fails when the codes are no constant, or there are not as many as the shapes say.
@@ -21,35 +49,37 @@ pub(super) fn unpack(graph: &mut Graph, id: NodeId, context: &PassContext) -> Re
     };
     if node.domain != MICROSOFT
         || node.op_type() != "GatherBlockQuantized"
-        || int(&node, "bits").unwrap_or(4) != 4
         || node.input(0).and_then(|data| is_packed(graph, data)) != Some(true)
     {
         return Ok(());
     }
     let Some(data) = node.input(0).and_then(|data| graph.constant(data)) else { return Ok(()) };
+    let Some(packing) = Packing::of(int(&node, "bits").unwrap_or(4)) else { return Ok(()) };
     let mut codes = (**data).clone();
-    double_last(&node, &mut codes)?;
+    widen_last(&node, &mut codes, packing)?;
     let codes = graph.add_constant(node.body(), codes);
     graph.set_input(id, 0, Some(codes));
     let blocks = node.input(2).and_then(|scales| graph.constant(scales));
     let blocks: Vec<i64> = blocks.map(|scales| scales.dims.clone()).ok_or_else(|| {
-        refusal(&node, "has scales that are no constant, of codes of 4 bits in bytes")
+        let bits = packing.bits;
+        refusal(&node, format!("has scales that are no constant, of codes of {bits} bits in bytes"))
     })?;
     let zero_points = match node.input(3) {
-        None => vec![ZERO_POINT; count(&node, &blocks)?],
+        None => vec![packing.zero_point(); count(&node, &blocks)?],
         Some(given) => {
             let given = graph.constant(given).and_then(|given| context.read(given));
             let bytes = given.as_ref().and_then(|(_, bytes)| bytes.try_as_plain_ram().ok());
             let bytes = bytes.as_ref().and_then(|bytes| bytes.as_slice::<u8>().ok());
             let bytes = bytes.ok_or_else(|| refusal(&node, "has zero points that are no bytes"))?;
-            rows(&node, bytes, &blocks)?
+            rows(&node, bytes, &blocks, packing)?
         }
     };
-    let halves = zero_points.chunks(2);
-    let raw_data = halves.map(|pair| pair.iter().rev().fold(0, |byte, code| byte << 4 | code));
+    let parts = zero_points.chunks(packing.in_byte());
+    let byte = |codes: &[u8]| codes.iter().rev().fold(0, |byte, code| byte << packing.bits | code);
+    let raw_data = parts.map(byte);
     let zero_points = TensorProto {
         name: "zero_points".into(),
-        data_type: ElementType::Uint4 as i32,
+        data_type: packing.ty as i32,
         raw_data: raw_data.collect(),
         dims: blocks,
         ..TensorProto::default()
@@ -59,12 +89,13 @@ pub(super) fn unpack(graph: &mut Graph, id: NodeId, context: &PassContext) -> Re
     Ok(())
 }
 
-/// Makes a tensor of bytes one of twice as many codes.
-fn double_last(node: &Node, tensor: &mut TensorProto) -> Result<(), Error> {
-    let last = tensor.dims.last_mut().and_then(|last| Some((last.checked_mul(2)?, last)));
-    let (doubled, last) = last.ok_or_else(|| refusal(node, "has codes without dimensions"))?;
-    *last = doubled;
-    tensor.data_type = ElementType::Uint4 as i32;
+/// Makes a tensor of bytes one of all codes in them.
+fn widen_last(node: &Node, tensor: &mut TensorProto, packing: Packing) -> Result<(), Error> {
+    let factor = packing.in_byte() as i64;
+    let last = tensor.dims.last_mut().and_then(|last| Some((last.checked_mul(factor)?, last)));
+    let (widened, last) = last.ok_or_else(|| refusal(node, "has codes without dimensions"))?;
+    *last = widened;
+    tensor.data_type = packing.ty as i32;
     if tensor.raw_data.is_empty() && !tensor.int32_data.is_empty() {
         let byte = |code: i32| u8::try_from(code).ok();
         let bytes: Option<Vec<u8>> = tensor.int32_data.drain(..).map(byte).collect();
@@ -82,17 +113,17 @@ fn count(node: &Node, dims: &[i64]) -> Result<usize, Error> {
 }
 
 /// The codes of rows, of which each begins with a byte.
-fn rows(node: &Node, bytes: &[u8], dims: &[i64]) -> Result<Vec<u8>, Error> {
+fn rows(node: &Node, bytes: &[u8], dims: &[i64], packing: Packing) -> Result<Vec<u8>, Error> {
     let all = count(node, dims)?;
     let row = dims.last().and_then(|row| usize::try_from(*row).ok()).unwrap_or_default().max(1);
-    let packed = row.div_ceil(2);
+    let packed = row.div_ceil(packing.in_byte());
     if Some(bytes.len()) != (all / row).checked_mul(packed) {
         let problem =
             format!("has {} of zero points for scales of {dims:?}", counted(bytes.len(), "byte"));
         return Err(refusal(node, problem));
     }
     let codes = bytes.chunks(packed).flat_map(|bytes| {
-        let codes = bytes.iter().flat_map(|byte| [byte & 15, byte >> 4]);
+        let codes = bytes.iter().flat_map(|byte| packing.codes(*byte));
         codes.take(row)
     });
     Ok(codes.collect())

@@ -1,5 +1,5 @@
 //! Type inference: reads every node once, for its meaning and for the types that it makes, before tract analyses the model. It
-//! changes nothing in the graph.
+//! changes nothing in the graph, and of what is lowered already only what casts of this crate's own cast from.
 //!
 //! A value's type is what its node makes of the types of its inputs by ONNX's schemas, held against what the model
 //! declares. Casts, quantisers and operators on half precision are read on the way ([`Meaning`]), so that later passes need
@@ -210,7 +210,9 @@ impl FactInference<'_, '_, '_> {
         let node = self.graph.node(id);
         let form = self.context.form(id);
         if *form != OperatorForm::Own {
-            return Ok(InferredOutputs::Types(vec![form.made_type()]));
+            let made = form.made_type();
+            self.cast_from(id);
+            return Ok(InferredOutputs::Types(vec![made]));
         }
         if node.domain() == DOMAIN {
             return Err(refusal(node, format!("domain `{DOMAIN}` is this crate's own")))?;
@@ -255,6 +257,18 @@ impl FactInference<'_, '_, '_> {
         self.computed(id, &inputs, types)
     }
 
+    /// Tells a cast of this crate's own from which type it casts, where whoever wrote it did not know: tract holds elements of an
+    /// exotic type as integers.
+    fn cast_from(&mut self, id: NodeId) {
+        let given = self.context.facts.types(self.graph.node(id)).first().copied().flatten();
+        let lowered = self.context.lowered.get_mut(id).map(|lowered| &mut lowered.form);
+        if let (Some(OperatorForm::Cast(cast)), Some(ty)) = (lowered, given)
+            && ty.is_exotic()
+        {
+            cast.from = Some(ty);
+        }
+    }
+
     /// The types that an operator makes that is none of this crate's.
     fn computed(
         &mut self,
@@ -263,6 +277,10 @@ impl FactInference<'_, '_, '_> {
         types: Vec<Option<ElementType>>,
     ) -> TractResult<InferredOutputs> {
         let node = self.graph.node(id);
+        // What stands for it takes types that it could not be built of.
+        if made_types::is_composed(node, self.context.options.registered) {
+            return Ok(InferredOutputs::Types(made_types::output_types(node, &types)));
+        }
         let mut declared = vec![];
         for value in node.outputs() {
             declared.push(value.map_or(Ok(None), |value| self.declared_of(value))?);

@@ -26,6 +26,7 @@ use tract_onnx::pb::{AttributeProto, TensorProto, TypeProto};
 use tract_onnx::prelude::TractResult;
 
 use super::context::PassContext;
+use super::facts::value_type::dims;
 use crate::cast::element_type::ElementType;
 use crate::onnx::cast_spec::Operator;
 use crate::onnx::lowered::{DOMAIN, OperatorForm, PrivateCast};
@@ -155,24 +156,47 @@ fn give_lists_of_one(graph: &mut Graph, id: NodeId) {
     }
 }
 
-/// Gives a `Pad`, a `Range` and a `CumSum` constants that are lists of one as numbers: tract refuses the lists. It takes those of a
-/// `QLinearMatMul`, but no scale that is a number beside a zero point that is a list.
+/// Gives a `Pad`, a `Range` and a `CumSum` constants that are lists of one as numbers: tract refuses the lists.
 fn give_numbers(graph: &mut Graph, id: NodeId) {
     let node = graph.node(id);
     let places: &[usize] = match () {
         () if node.is("Pad") => &[2],
         () if node.is("Range") => &[0, 1, 2],
         () if node.is("CumSum") => &[1],
-        () if node.is("QLinearMatMul") => &[1, 2, 4, 5, 6, 7],
-        () => return,
+        () => return give_pairs(graph, id),
     };
     for &place in places {
-        let value = graph.node(id).input(place);
-        let list = value.and_then(|value| graph.constant(value));
-        let Some(list) = list.filter(|list| list.dims == [1]) else { continue };
-        let number = TensorProto { dims: vec![], ..(**list).clone() };
-        let number = graph.add_constant(graph.node(id).body(), number);
-        graph.set_input(id, place, Some(number));
+        give_as(graph, id, place, &[]);
+    }
+}
+
+/// Gives a `QLinearMatMul` each scale and its zero point as two numbers or as two lists: tract takes no number beside a list.
+fn give_pairs(graph: &mut Graph, id: NodeId) {
+    if !graph.node(id).is("QLinearMatMul") {
+        return;
+    }
+    for pair in [[1, 2], [4, 5], [6, 7]] {
+        let is_list = |place: &usize| {
+            let data =
+                graph.node(id).input(*place).filter(|value| graph.constant(*value).is_none());
+            data.and_then(|data| dims(graph, data)).is_some_and(|dims| dims == [Some(1)])
+        };
+        let wanted: &[i64] = if pair.iter().any(is_list) { &[1] } else { &[] };
+        for place in pair {
+            give_as(graph, id, place, wanted);
+        }
+    }
+}
+
+/// Gives a node a constant of one element as a number, or as a list.
+fn give_as(graph: &mut Graph, id: NodeId, place: usize, wanted: &[i64]) {
+    let value = graph.node(id).input(place);
+    let given = value.and_then(|value| graph.constant(value));
+    let Some(given) = given.filter(|given| matches!(given.dims[..], [] | [1])) else { return };
+    if given.dims != wanted {
+        let made = TensorProto { dims: wanted.into(), ..(**given).clone() };
+        let made = graph.add_constant(graph.node(id).body(), made);
+        graph.set_input(id, place, Some(made));
     }
 }
 

@@ -149,6 +149,11 @@ impl Expansion for Transform {
         };
         let name = |part: &str| format!("{prefix}.{part}");
         let data: TVec<OutletId> = inputs.iter().take(1).copied().collect();
+        if self.is_of_half() && along.length == 0.to_dim() {
+            let none = Slice::new(along.axis, 0, 0);
+            let none = model.wire_node(name("none"), none, &data)?;
+            return model.wire_node(prefix, Slice::new(fact.rank() - 1, 0, 1), &none);
+        }
         let is_single = self.inverse && fact.datum_type == DatumType::F32;
         let ty = if is_single { DatumType::F32 } else { DatumType::F64 };
         let wide = model.wire_node(name("wide"), cast(ty), &data)?;
