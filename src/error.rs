@@ -109,6 +109,9 @@ pub(crate) enum Cause {
     },
 }
 
+/// What the problem of a loop begins with that goes round too often.
+pub(crate) const ENDLESS: &str = "goes round more than";
+
 impl From<Cause> for Error {
     fn from(cause: Cause) -> Error {
         Error(Box::new(cause))
@@ -204,6 +207,11 @@ impl Error {
             Cause::Limit { what, .. } => Some(what),
             _ => None,
         }
+    }
+
+    /// Whether a `Loop` that runs node by node goes round so often that nothing may ever end it.
+    pub fn is_endless(&self) -> bool {
+        matches!(&*self.0, Cause::Node { problem, .. } if problem.starts_with(ENDLESS))
     }
 
     /// Whether the message says what of the model it is about: a node, an attribute of one, a tensor, a graph.

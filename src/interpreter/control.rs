@@ -8,6 +8,7 @@ use super::inner::{InputSource, OutputTarget, Time};
 use super::run::{ModelRun, NodeInputs};
 use super::value::{RuntimeValue, TypedTensor};
 use crate::cast::element_type::ElementType;
+use crate::error::ENDLESS;
 
 /// What a body declares of an output.
 pub(super) type DeclaredOutput = Option<(ElementType, Vec<usize>)>;
@@ -68,7 +69,7 @@ pub(super) fn repeat(
     let mut iteration = 0;
     while goes_on && most.is_none_or(|most| iteration < most) {
         if iteration >= ITERATIONS {
-            return run.refuse(id, format!("goes round more than {ITERATIONS} times"));
+            return run.refuse(id, format!("{ENDLESS} {ITERATIONS} times"));
         }
         let mut given = vec![scalar(tensor0(iteration))?, scalar(tensor0(true))?];
         given.append(&mut carried);

@@ -4,19 +4,17 @@
 //! weight in the form that its kernels take. That is right for a model that runs often. To check a conversion, shapes are
 //! known, each node runs a few times at most, and every tensor is wanted: so [`Interpreter`] walks the [`Graph`] in
 //! topological order (`run`). Each node is a model of its own, of the types and shapes that are there: it goes through the same
-//! passes and is built by the same operators as in a plan (`node`), so both ways give the same values. Nodes that are alike
-//! in all but their values share what was built. A value is dropped behind its last use (`schedule`), a weight is read where
-//! it is needed.
+//! passes and is built by the same operators as in a plan (`node`), so both ways give the same values. Nodes that are alike in
+//! all but their values share what was built. A value is dropped behind its last use (`schedule`), a weight is read where it
+//! is needed.
 //!
 //! What decides which nodes run (`If`, `Loop`, `Scan`) and what holds several tensors (sequences, optionals) is run here
 //! (`operators`, `control`, `scan`, `sequences`, each body by `inner`), and so are operators that tract does not have
-//! (`kernels`), those of a large matrix (`blocks`) and what takes no plan (`sole`): bodies are graphs, and nothing has a symbol
-//! for a size, so what tract refuses of sizes that data decides does not arise. Whoever watches a run is shown each node
-//! (`observer`), and an audit what its casts do (`counted`).
+//! (`kernels`): bodies are graphs, and nothing has a symbol for a size, so what tract refuses of sizes that data decides does
+//! not arise. Whoever watches a run is shown each node (`observer`), and an audit what its casts do (`counted`).
 
 #![forbid(unsafe_code)]
 
-mod blocks;
 mod constants;
 mod control;
 mod counted;
@@ -29,7 +27,6 @@ mod run;
 mod scan;
 mod schedule;
 mod sequences;
-mod sole;
 mod value;
 
 use std::path::Path;

@@ -4,9 +4,10 @@ use onnx_cast_graph::{BodyId, Node, NodeId, Table, ValueId, counted};
 use tract_onnx::pb::TypeProto;
 use tract_onnx::prelude::TractResult;
 
+use super::node::blocks;
 use super::observer::{NodeRun, ObservedTensor, Observer};
 use super::value::{RuntimeValue, TypedTensor};
-use super::{Interpreter, blocks, kernels};
+use super::{Interpreter, kernels};
 use crate::cast::element_type::ElementType;
 use crate::error::{self, Cause, Error};
 use crate::onnx::node::refusal;

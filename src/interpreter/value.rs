@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tract_onnx::prelude::{DatumType, Tensor, TractResult};
 
+use super::sequences::list::List;
 use crate::cast::element_type::ElementType;
 use crate::error::{Error, Result};
 use crate::tensor::typed::OnnxTensor;
@@ -19,7 +20,7 @@ pub(super) struct TypedTensor {
 #[derive(Debug, Clone)]
 pub(super) enum RuntimeValue {
     Tensor(TypedTensor),
-    Sequence(Vec<TypedTensor>),
+    Sequence(List<TypedTensor>),
     Optional(Option<Box<RuntimeValue>>),
 }
 

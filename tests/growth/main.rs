@@ -192,7 +192,7 @@ macro_rules! walks {
     };
 }
 
-walks! { chain backwards wide nodes inputs initializers calls ifs }
+walks! { chain backwards wide nodes inputs initializers calls ifs sums concats sequences }
 
 /// Loads a model of any size.
 fn loaded(model: &ModelProto) -> InferenceModel {

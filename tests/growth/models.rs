@@ -174,6 +174,35 @@ pub fn operands(count: usize) -> ModelProto {
     of(&[float("x")], &nodes, &[untyped("y")])
 }
 
+/// A sum of very many values.
+pub fn sums(count: usize) -> ModelProto {
+    of_many(count, |values| node("Sum", values, &["y"], vec![]))
+}
+
+/// Very many values side by side.
+pub fn concats(count: usize) -> ModelProto {
+    of_many(count, |values| node("Concat", values, &["y"], vec![int("axis", 0)]))
+}
+
+/// What takes as many values as there are, each made by a node.
+fn of_many(count: usize, taker: impl Fn(&[&str]) -> NodeProto) -> ModelProto {
+    let values = numbered('v', count);
+    let made = values.iter().map(|name| node("Neg", &["x"], &[name], vec![]));
+    let taken: Vec<&str> = values.iter().map(String::as_str).collect();
+    let nodes: Vec<_> = made.chain([taker(&taken)]).collect();
+    of(&[float("x")], &nodes, &[untyped("y")])
+}
+
+/// Sequences, each with one tensor more than the one before, and what they hold side by side.
+pub fn sequences(count: usize) -> ModelProto {
+    let values = numbered('s', count + 1);
+    let insert = |pair: &[String]| node("SequenceInsert", &[&pair[0], "x"], &[&pair[1]], vec![]);
+    let empty = node("SequenceEmpty", &[], &["s0"], vec![]);
+    let all = node("ConcatFromSequence", &[&values[count]], &["y"], vec![int("axis", 0)]);
+    let nodes: Vec<_> = [empty].into_iter().chain(values.windows(2).map(insert)).collect();
+    of(&[float("x")], &[&nodes[..], &[all]].concat(), &[untyped("y")])
+}
+
 /// Casts in a graph with a very long name.
 pub fn long_name(count: usize) -> ModelProto {
     let mut model = wide(count);

@@ -25,6 +25,7 @@ mod interpreter;
 mod known;
 mod late;
 mod limits;
+mod many;
 mod n_bits;
 mod nnef;
 mod node_vectors;

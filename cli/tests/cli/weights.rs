@@ -483,6 +483,74 @@ fn weights_that_are_quantised_or_turned_are_compared_alone() {
     assert_eq!((&report["weights"]["exact"], &report["identical"]), (&json!(1), &json!(true)));
 }
 
+/// A chain of products of 64 channels, one of whose weights is turned where that is said; the diagonal stays what it is.
+fn chain(is_turned: impl Fn(usize) -> bool) -> ModelProto {
+    const SIDE: usize = 64;
+    let value =
+        |step: usize, place: usize| ((step * 991 + place * 7919) % 4093) as f32 / 4093.0 - 0.5;
+    let names = ["w0", "w1", "w2", "w3"];
+    let weights = names.iter().enumerate().map(|(step, name)| {
+        let numbers: Vec<f32> = (0..SIDE * SIDE).map(|place| value(step, place)).collect();
+        let whole = tensor1(&numbers).into_shape(&[SIDE, SIDE]).expect("a matrix");
+        let turned = whole.clone().permute_axes(&[1, 0]).expect("two axes");
+        (*name, Float, if is_turned(step) { turned } else { whole })
+    });
+    let nodes = [("x", "w0", "a"), ("a", "w1", "b"), ("b", "w2", "c"), ("c", "w3", "y")];
+    let nodes = nodes.map(|(x, weight, made)| node("MatMul", &[x, weight], &[made], vec![]));
+    let weights: Vec<_> = weights.collect();
+    holding(&[("x", Float, &[1, 64])], &nodes, ("y", Float, &[1, 64]), &weights)
+}
+
+#[test]
+fn a_square_weight_that_is_turned_is_a_changed_one() {
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &chain(|_| false));
+    let b = folder.message("b.onnx", &chain(|step| step == 2));
+    let report = compared(1, &[&a, &b, "--weights-only"]);
+    let weights = &report["weights"];
+    assert_eq!((&weights["compared"], &weights["exact"]), (&json!(4), &json!(3)), "{weights}");
+    let changed = &weights["changed"][0];
+    assert_eq!((&changed["name"], &changed["is_error"]), (&json!("w2"), &json!(true)), "{weights}");
+    said(1, &["audit", &b, "--baseline", &a]);
+}
+
+/// Some of its values are another's, by which it was taken for that, and most are not.
+#[test]
+fn a_weight_that_is_compared_with_none_is_listed() {
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &chain(|_| false));
+    let mut other = chain(|_| false);
+    let graph = other.graph.as_mut().expect("a graph");
+    let held = &mut graph.initializer[2];
+    held.name = "other".into();
+    let numbers = held.raw_data.chunks_exact_mut(4).enumerate();
+    for (_, number) in numbers.filter(|(place, _)| place % 65 != 0 && place % 67 != 0) {
+        number[3] ^= 0x80;
+    }
+    graph.node[2] = node("MatMul", &["b", "other"], &["d"], vec![]);
+    graph.node[3].input[0] = "d".into();
+    let b = folder.message("b.onnx", &other);
+    let weights = &compared(0, &[&a, &b, "--weights-only"])["weights"];
+    let lists = (&weights["unpaired_reference"], &weights["unpaired_converted"]);
+    assert_eq!(lists, (&json!(["w2"]), &json!(["other"])), "{weights}");
+    assert_eq!(weights["compared"], json!(3), "{weights}");
+}
+
+/// Where the product takes the weight behind a `Transpose`, it is the same weight.
+#[test]
+fn a_square_weight_that_is_turned_back_is_the_same() {
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &chain(|_| false));
+    let mut turned = chain(|step| step == 2);
+    let graph = turned.graph.as_mut().expect("a graph");
+    graph.node[2].input[1] = "turned_back".into();
+    let back = node("Transpose", &["w2"], &["turned_back"], vec![]);
+    graph.node.insert(2, back);
+    let b = folder.message("b.onnx", &turned);
+    let weights = &compared(0, &[&a, &b, "--weights-only"])["weights"];
+    assert_eq!((&weights["compared"], &weights["exact"]), (&json!(4), &json!(4)), "{weights}");
+}
+
 #[test]
 fn weights_alone_take_nothing_that_is_of_runs() {
     let folder = Folder::new();

@@ -1,5 +1,5 @@
 //! A minimum cut of classes: which of them stay with those that must, so that the fewest values
-//! need a cast (Ford and Fulkerson, by the shortest augmenting paths).
+//! need a cast (Dinic's way: as much as can flows on all of the shortest paths before they are looked for again).
 //!
 //! A value is an edge of capacity 1 between two vertices of its own, which edges without a limit
 //! join with its classes: it is cut where some of these stay and others do not.
@@ -55,39 +55,65 @@ impl Network {
 
     /// The classes that stay: the fewest with which the cut is the smallest.
     pub(super) fn cut(mut self) -> HashSet<usize> {
+        // Which vertices more can flow to at the end does not depend on the ways that it took.
         loop {
-            let reached = self.reached();
-            let Some(through) = reached.get(&SINK) else {
+            let levels = self.levels();
+            if level(&levels, SINK).is_none() {
                 let classes = self.vertices.iter();
-                let staying = classes.filter(|(_, vertex)| reached.contains_key(*vertex));
+                let staying = classes.filter(|(_, vertex)| level(&levels, **vertex).is_some());
                 return staying.map(|(class, _)| *class).collect();
-            };
-            let mut next = *through;
-            while let Some(edge) = next {
-                self.flow(edge);
-                let from = self.edges.get(edge ^ 1).map_or(SOURCE, |(from, _)| *from);
-                next = reached.get(&from).copied().flatten();
             }
+            self.fill(&levels);
         }
     }
 
-    /// The vertices that more can flow to, up to the sink if it is one, and through which edge.
-    fn reached(&self) -> HashMap<usize, Option<usize>> {
-        let mut reached = HashMap::from([(SOURCE, None)]);
-        let mut queue = VecDeque::from([SOURCE]);
-        while let Some(from) = queue.pop_front() {
-            for edge in self.leaving.get(from).into_iter().flatten() {
+    /// How many edges away each vertex is, `None` where no more can flow to it.
+    fn levels(&self) -> Vec<Option<usize>> {
+        let mut levels = vec![None; self.leaving.len()];
+        let mut queue = VecDeque::from([(SOURCE, 0)]);
+        while let Some((vertex, distance)) = queue.pop_front() {
+            match levels.get_mut(vertex) {
+                Some(held @ None) => *held = Some(distance),
+                _ => continue,
+            }
+            for edge in self.leaving.get(vertex).into_iter().flatten() {
                 let Some((to, left)) = self.edges.get(*edge) else { continue };
-                if *left > 0 && !reached.contains_key(to) {
-                    reached.insert(*to, Some(*edge));
-                    queue.push_back(*to);
-                }
-                if *to == SINK && *left > 0 {
-                    return reached;
+                if *left > 0 && level(&levels, *to).is_none() {
+                    queue.push_back((*to, distance + 1));
                 }
             }
         }
-        reached
+        levels
+    }
+
+    /// Has as much flow as can on ways that lead one level further with each edge.
+    fn fill(&mut self, levels: &[Option<usize>]) {
+        // How many of the edges that leave a vertex lead nowhere any more.
+        let mut spent = vec![0; self.leaving.len()];
+        let (mut way, mut at) = (vec![], SOURCE);
+        loop {
+            if at == SINK {
+                way.drain(..).for_each(|edge| self.flow(edge));
+                at = SOURCE;
+            }
+            let Some(tried) = spent.get_mut(at) else { return };
+            let edge = self.leaving.get(at).and_then(|leaving| leaving.get(*tried)).copied();
+            let next = edge.and_then(|edge| Some((edge, *self.edges.get(edge)?)));
+            match next {
+                Some((edge, (to, left)))
+                    if left > 0 && level(levels, to) == level(levels, at).map(|at| at + 1) =>
+                {
+                    way.push(edge);
+                    at = to;
+                }
+                Some(_) => *tried += 1,
+                None => {
+                    let Some(edge) = way.pop() else { return };
+                    at = self.edges.get(edge ^ 1).map_or(SOURCE, |(from, _)| *from);
+                    spent.iter_mut().skip(at).take(1).for_each(|tried| *tried += 1);
+                }
+            }
+        }
     }
 
     /// Has one unit more flow through an edge: what a path leads through of values.
@@ -124,6 +150,10 @@ impl Network {
     }
 }
 
+fn level(levels: &[Option<usize>], vertex: usize) -> Option<usize> {
+    levels.get(vertex).copied().flatten()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,6 +174,24 @@ mod tests {
         network.converts(9);
         for value in [&[0, 1][..], &[1, 2], &[2, 9], &[1, 9]] {
             network.value(value);
+        }
+        assert_eq!(network.cut(), HashSet::from([0]));
+    }
+
+    /// Two at a time of some hundred chains, each of some hundred values: as many paths to augment, each as long.
+    #[test]
+    fn what_is_deep_is_cut_in_no_time() {
+        const SIDE: usize = 300;
+        let mut network = Network::default();
+        network.stays(0);
+        network.converts(1);
+        let class = |chain, link| 2 + chain * SIDE + link;
+        for chain in 0..SIDE {
+            network.value(&[0, class(chain, 0)]);
+            for link in 1..SIDE {
+                network.value(&[class(chain, link - 1), class(chain, link)]);
+            }
+            network.value(&[class(chain, SIDE - 1), 1]);
         }
         assert_eq!(network.cut(), HashSet::from([0]));
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{bail, ensure};
 use tract_onnx::prelude::*;
+use tract_onnx_cast::Error as OwnError;
 
 use crate::cli::found::look::InputLook;
 use crate::cli::input::args::InputArgs;
@@ -37,6 +38,11 @@ const TRYING: f64 = 2.5 * SECOND;
 /// ten times as long.
 const FURTHER: f64 = 0.15 * SECOND;
 const FIRSTS: f64 = 2.0;
+
+/// Whether a run has failed at a loop that does not end.
+fn is_endless(error: &TractError) -> bool {
+    error.chain().any(|link| link.downcast_ref().is_some_and(OwnError::is_endless))
+}
 
 /// How a tensor for each of a model's inputs is made.
 pub(crate) struct Recipe {
@@ -84,34 +90,43 @@ impl Recipe {
         };
         let mut recipe = about(ProblemKind::Input, read())?;
         if !recipe.random.is_empty() {
-            recipe.settle(source, args.seed, sets);
+            about(ProblemKind::Model, recipe.settle(source, args.seed, sets))?;
         }
         Ok(recipe)
     }
 
     /// Chooses sizes and scales by trying.
-    fn settle(&mut self, source: &Source, seed: u64, sets: usize) {
+    /// Fails when a loop does not end on the first set: to find that out takes long, and would each time.
+    fn settle(&mut self, source: &Source, seed: u64, sets: usize) -> TractResult<()> {
         let mut tried = Price::up_to(TRYING);
         let mut known = vec![];
         if self.made_up.has_choice() {
-            known = self.settle_sizes(source, seed, sets, &mut tried);
+            known = self.settle_sizes(source, seed, sets, &mut tried)?;
         }
-        let spoils = |place: usize| {
-            if let Some(is_finite) = known.get(place) {
-                return !is_finite;
-            }
+        let ran = |place: usize| {
             let set = seed.wrapping_add(place as u64);
-            let ran = self.ran(source, (place, set), &mut Price::up_to(f64::INFINITY));
-            !ran.is_ok_and(|outputs| outputs.iter().all(is_finite))
+            self.ran(source, (place, set), &mut Price::up_to(f64::INFINITY))
+        };
+        let spoils = |place: usize| match known.get(place) {
+            Some(is_finite) => Ok(!is_finite),
+            None => match ran(place) {
+                Err(error) if is_endless(&error) => match ran(0) {
+                    Err(error) if is_endless(&error) => Err(error),
+                    _ => Ok(true),
+                },
+                ran => Ok(!ran.is_ok_and(|outputs| outputs.iter().all(is_finite))),
+            },
         };
         let is_tried = sets > 1 && self.has_scales() && !tried.is_exceeded();
-        let [large, unusual] = [LARGE_SET, UNUSUAL_SET].map(|place| is_tried && spoils(place));
-        if (large || unusual) && !spoils(0) {
+        let large = is_tried && spoils(LARGE_SET)?;
+        let unusual = is_tried && spoils(UNUSUAL_SET)?;
+        if (large || unusual) && !spoils(0)? {
             (self.made_up.is_tame, self.made_up.is_usual) = (large, unusual);
         }
         if let Some(cut_off) = source.cut_off.as_ref().filter(|_| self.has_floats()) {
             self.settle_scale(cut_off, seed);
         }
+        Ok(())
     }
 
     /// Chooses the scale for which the ranges hold that a model was calibrated for. One that holds at
@@ -184,13 +199,14 @@ impl Recipe {
 
     /// Chooses the sizes by trying: those of the first plan on which the model runs, and then those of
     /// further sets on which it does. Returns of these sets whether their outputs are finite.
+    /// Fails when a loop does not end.
     fn settle_sizes(
         &mut self,
         source: &Source,
         seed: u64,
         sets: usize,
         tried: &mut Price,
-    ) -> Vec<bool> {
+    ) -> TractResult<Vec<bool>> {
         let mut known = vec![];
         let mut plans = self.made_up.attempts().into_iter().peekable();
         while let Some(plan) = plans.next() {
@@ -201,11 +217,15 @@ impl Recipe {
             let mut price = Price::up_to(f64::INFINITY);
             let ran = self.ran(source, (0, seed), &mut price);
             tried.spent += price.spent;
-            if let Ok(outputs) = ran {
-                known.push(outputs.iter().all(is_finite));
-                self.made_up.remember(outputs);
-                self.first = (price, self.elements(0));
-                break;
+            match ran {
+                Ok(outputs) => {
+                    known.push(outputs.iter().all(is_finite));
+                    self.made_up.remember(outputs);
+                    self.first = (price, self.elements(0));
+                    break;
+                }
+                Err(error) if is_endless(&error) => return Err(error),
+                Err(_) => {}
             }
         }
         self.further = Price::up_to(FURTHER.max(FIRSTS * self.first.0.spent));
@@ -229,7 +249,7 @@ impl Recipe {
                 self.made_up.leave_out(is_much || price.is_exceeded());
             }
         }
-        known
+        Ok(known)
     }
 
     /// How many elements a set has.

@@ -14,7 +14,7 @@ use crate::cli::process::protocol::{
     Header, Order, REPLY, Reply, RequestOutcome, WORKER_VARIABLE, explain, problem_of,
 };
 use crate::cli::process::request::Request;
-use crate::cli::work::deadline::Deadline;
+use crate::cli::work::deadline::{Deadline, TooLong};
 use crate::cli::work::engine;
 use crate::cli::work::model::Loader;
 
@@ -57,10 +57,7 @@ pub(crate) fn serve(answerers: &'static [Answerer]) -> ExitCode {
 fn give_up(allowed: Duration) {
     end_command();
     remove_drafts();
-    let seconds = allowed.as_secs();
-    let message = format!(
-        "tract takes longer to load this model than {seconds} s, which is for a file of this size; --timeout says how long all may take"
-    );
+    let message = TooLong::than(allowed).to_string();
     let outcome = RequestOutcome::<()>::Unusable(ReportedProblem {
         kind: ProblemKind::Limit,
         message: message.clone(),
@@ -105,7 +102,10 @@ pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_js
             Reply { outcome: RequestOutcome::Done(answer), is_last: false, no_plan: None }
         }
         Ok(Err(error)) => {
-            let problem = problem_of(&error, memory_bytes);
+            let mut problem = problem_of(&error, memory_bytes);
+            if error.chain().any(|link| link.is::<TooLong>()) {
+                problem.kind = ProblemKind::Limit;
+            }
             let no_plan = engine::no_plan(&error, order.engine, max_nodes.is_none());
             Reply { outcome: RequestOutcome::Unusable(problem), is_last: false, no_plan }
         }

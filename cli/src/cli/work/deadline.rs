@@ -1,6 +1,8 @@
 //! How long tract may take to load a model, however long running it takes: a small file can be such
 //! that tract's optimiser takes hours.
 
+use std::error::Error;
+use std::fmt::{self, Display};
 use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -17,6 +19,37 @@ struct Loading {
     /// When it began, and how long the process had computed by then.
     since: Option<(Instant, Duration)>,
 }
+
+/// That a model takes longer to load than it may.
+#[derive(Debug)]
+pub(crate) struct TooLong {
+    allowed: Duration,
+    /// How many nodes it has, if these alone say so.
+    nodes: Option<usize>,
+}
+
+impl TooLong {
+    /// What has taken longer than this.
+    pub(crate) fn than(allowed: Duration) -> TooLong {
+        TooLong { allowed, nodes: None }
+    }
+}
+
+impl Display for TooLong {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let seconds = self.allowed.as_secs();
+        match self.nodes {
+            Some(nodes) => write!(f, "tract takes longer to load a model of {nodes} nodes")?,
+            None => f.write_str("tract takes longer to load this model")?,
+        }
+        write!(
+            f,
+            " than {seconds} s, which is for a file of this size; --timeout says how long all may take"
+        )
+    }
+}
+
+impl Error for TooLong {}
 
 /// Ends a load, also where it panics.
 struct Outermost<'a>(&'a Deadline);
@@ -35,6 +68,18 @@ impl Deadline {
     /// Sets how long each load may take from now on; `None` is as long as it likes.
     pub(crate) fn allow(&self, allowed: Option<Duration>) {
         *self.loading() = Loading { allowed, since: None };
+    }
+
+    /// Fails where a load of so many nodes would end too late, as that is not known before it does. What tract changes of a model
+    /// it goes through all of it for, so the time goes by the square of the nodes; of fewer there may be little that it changes.
+    pub(crate) fn check(&self, nodes: usize) -> Result<(), TooLong> {
+        const MANY: usize = 6 << 10;
+        const SECONDS_A_PAIR: f64 = 2e-7;
+        let pairs = nodes as f64 * nodes as f64;
+        let is_late =
+            |allowed: &Duration| nodes > MANY && pairs * SECONDS_A_PAIR > allowed.as_secs_f64();
+        let allowed = self.loading().allowed.filter(is_late);
+        allowed.map_or(Ok(()), |allowed| Err(TooLong { allowed, nodes: Some(nodes) }))
     }
 
     /// Loads a model, or a part of that.
@@ -84,5 +129,23 @@ fn computed() -> Duration {
             static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
             START.elapsed()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_nodes_alone_are_too_late() {
+        let deadline = Deadline::default();
+        assert!(deadline.check(1_000_000).is_ok());
+        deadline.allow(Some(Duration::from_secs(30)));
+        assert!(deadline.check(6_000).is_ok() && deadline.check(12_000).is_ok());
+        let told = deadline.check(13_000).map_err(|late| late.to_string());
+        let told = told.expect_err("it would take 34 s");
+        assert!(told.starts_with("tract takes longer to load a model of 13000 nodes than 30 s"));
+        deadline.allow(Some(Duration::from_secs(4)));
+        assert!(deadline.check(6_144).is_ok() && deadline.check(6_145).is_err());
     }
 }

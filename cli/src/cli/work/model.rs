@@ -122,6 +122,10 @@ impl Loader {
         check_file(file)?;
         match self.engine {
             Engine::Plan => {
+                // What is wrong with the file is told by loading it.
+                if let Ok(proto) = self.read_light(file) {
+                    self.check_nodes(&proto)?;
+                }
                 let (onnx, path) = (self.onnx(), file.to_owned());
                 let again = move || onnx.model_for_path(&path);
                 let load = || {
@@ -143,9 +147,18 @@ impl Loader {
         folder: Option<&Path>,
     ) -> TractResult<Model> {
         match self.engine {
-            Engine::Plan => self.model(|| Ok(model_proto::load(onnx, model, folder)?.into_model())),
+            Engine::Plan => {
+                self.check_nodes(&model)?;
+                self.model(|| Ok(model_proto::load(onnx, model, folder)?.into_model()))
+            }
             Engine::Nodes => self.walk(onnx, model, folder),
         }
+    }
+
+    /// Refuses a model whose nodes alone take tract too long.
+    fn check_nodes(&self, proto: &ModelProto) -> TractResult<()> {
+        let nodes = proto.graph.as_ref().map_or(0, |graph| graph.node.len());
+        Ok(self.deadline.check(nodes)?)
     }
 
     /// Makes a model one that is run node by node.

@@ -15,7 +15,7 @@ pub(crate) enum Alike {
     Times(f64),
     /// All are off by so much.
     Moved(f64),
-    /// Those of each channel are a number of times what they were: what was behind is folded in.
+    /// Those of each channel that has changed are a number of times what they were: what was behind is folded in.
     Folded,
     /// They lie about what they were.
     Near,
@@ -29,6 +29,8 @@ const SHIFTED: f64 = 0.75;
 const RATIO: f64 = 0.02;
 /// A number that is folded into a whole weight, as the scale of an attention, is beyond this.
 const FOLDED: f64 = 2.0;
+/// What is lost of small values in half precision is below such a share of the largest.
+const FLUSHED: f64 = 1e-4;
 /// At most so many values are looked at.
 const MOST: usize = 1 << 22;
 /// Values of so many steps about what they were are near.
@@ -70,7 +72,10 @@ pub(crate) fn alike(
     Ok(match stored {
         Some(_) if is_other && is_between => Some(Alike::Times(fit.ratio)),
         _ if is_other => None,
-        _ if is_folded(values, &x.shape, &|fit| is_alike(fit, 1.0)) => Some(Alike::Folded),
+        _ if is_alike_by_channel(values, &x.shape, &|fit| is_alike(fit, 1.0)) => {
+            let is_folded = is_folded(values, &x.shape, step * end + FLUSHED * end);
+            Some(if is_folded { Alike::Folded } else { Alike::Near })
+        }
         Some(_) if off <= RATIO + step && is_alike(&fit, NEAR) => Some(Alike::Near),
         _ => None,
     })
@@ -113,23 +118,95 @@ impl Fit {
     }
 }
 
-/// Whether the values of each channel of one of the first two axes, or of the last, are a number of
-/// times what they were.
-fn is_folded(values: (&[f64], &[f64]), shape: &[usize], is_alike: &dyn Fn(&Fit) -> bool) -> bool {
-    let mut axes: Vec<usize> = (0..shape.len().min(2)).chain(shape.len().checked_sub(1)).collect();
-    axes.dedup();
-    axes.into_iter().any(|axis| {
-        let channels = shape.get(axis).copied().unwrap_or(1).max(1);
-        let width: usize = shape.iter().skip(axis + 1).product::<usize>().max(1);
-        let mut groups = vec![(vec![], vec![]); channels];
-        for (place, (x, y)) in values.0.iter().zip(values.1).enumerate() {
-            if let Some(group) = groups.get_mut(place / width % channels) {
-                group.0.push(*x);
-                group.1.push(*y);
-            }
-        }
+/// Whether the values of nearly each channel of one of the first two axes, or of the last, are a number of times what they were,
+/// which may be 1.
+fn is_alike_by_channel(
+    values: (&[f64], &[f64]),
+    shape: &[usize],
+    is_alike: &dyn Fn(&Fit) -> bool,
+) -> bool {
+    axes(shape).any(|axis| {
+        let groups = channels(values, shape, axis);
+        let is_long = values.0.len() > 2 * groups.len() && groups.len() > 1;
         let fits: Vec<Fit> = groups.iter().filter_map(|(x, y)| Fit::of((x, y))).collect();
-        let is_long = values.0.len() > 2 * channels && channels > 1;
         is_long && fits.iter().filter(|fit| is_alike(fit)).count() * 10 >= fits.len() * 9
     })
+}
+
+/// Whether each channel of one of these axes that has changed is another number than 1 times what it was, with every value that has
+/// changed by more than a rounding, which is so far off at most beside a share of the value.
+fn is_folded(values: (&[f64], &[f64]), shape: &[usize], rounding: f64) -> bool {
+    let is_off = |is: f64, was: f64| (is - was).abs() > RATIO * was.abs() + rounding;
+    axes(shape).any(|axis| {
+        let groups = channels(values, shape, axis);
+        let changed = |(x, y): &(Vec<f64>, Vec<f64>)| -> Vec<(f64, f64)> {
+            let pairs = x.iter().copied().zip(y.iter().copied());
+            pairs.filter(|(x, y)| is_off(*y, *x)).collect()
+        };
+        let mut changed = groups.iter().map(|group| (group, changed(group)));
+        let mut has_changed = false;
+        let is_multiplied = changed.all(|((x, y), changed)| {
+            has_changed |= !changed.is_empty();
+            let ratio = Fit::of((x, y)).map_or(1.0, |fit| fit.ratio);
+            let fits = |(x, y): &(f64, f64)| !is_off(*y, ratio * x);
+            changed.is_empty() || (ratio - 1.0).abs() > RATIO && changed.iter().all(fits)
+        });
+        is_multiplied && has_changed
+    })
+}
+
+/// The axes of which one may be that of channels.
+fn axes(shape: &[usize]) -> impl Iterator<Item = usize> {
+    let mut axes: Vec<usize> = (0..shape.len().min(2)).chain(shape.len().checked_sub(1)).collect();
+    axes.dedup();
+    axes.into_iter()
+}
+
+/// The values of each channel of an axis.
+fn channels(values: (&[f64], &[f64]), shape: &[usize], axis: usize) -> Vec<(Vec<f64>, Vec<f64>)> {
+    let channels = shape.get(axis).copied().unwrap_or(1).max(1);
+    let width: usize = shape.iter().skip(axis + 1).product::<usize>().max(1);
+    let mut groups = vec![(vec![], vec![]); channels];
+    for (place, (x, y)) in values.0.iter().zip(values.1).enumerate() {
+        if let Some(group) = groups.get_mut(place / width % channels) {
+            group.0.push(*x);
+            group.1.push(*y);
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use tract_onnx::prelude::Tensor;
+
+    use super::*;
+
+    const SIDE: usize = 64;
+
+    fn told(change: impl Fn(usize, f32) -> f32) -> Option<Alike> {
+        let x: Vec<f32> = (0..SIDE * SIDE).map(|place| (place % 101) as f32 * 0.01 - 0.5).collect();
+        let y: Vec<f32> = x.iter().enumerate().map(|(place, x)| change(place, *x)).collect();
+        let of = |values: &[f32]| {
+            let tensor = Tensor::from_shape(&[SIDE, SIDE], values).expect("a matrix");
+            Elements::of(ElementType::Float, Cow::Owned(tensor))
+        };
+        alike(&of(&x), &of(&y), None).expect("numbers")
+    }
+
+    #[test]
+    fn only_channels_that_are_multiplied_are_told_so() {
+        let is_folded = |change: &dyn Fn(usize, f32) -> f32| told(change) == Some(Alike::Folded);
+        // A factor for each channel, or for some of them.
+        assert!(is_folded(&|place, x| x * (1.5 + (place % SIDE) as f32)));
+        assert!(is_folded(&|place, x| if place / SIDE < 5 { x * 3.0 } else { x }));
+        // One value; one value beside factors; and next to nothing.
+        assert!(!is_folded(&|place, x| if place == 77 { x + 1.0 } else { x }));
+        assert!(!is_folded(&|place, x| {
+            if place == 77 { x + 9.0 } else { x * (1.5 + (place % SIDE) as f32) }
+        }));
+        assert!(!is_folded(&|_, x| x * 1.001));
+    }
 }

@@ -306,8 +306,8 @@ impl ConvertRequest {
         };
         let onnx = loader.onnx().with_half_arithmetic(HalfArithmetic::Widened);
         let to = options.to;
-        let mut runs =
-            CountedRuns { loader, onnx, folder, to, sets: &sets, takes: &model.takes, count: 0 };
+        let takes = &model.takes;
+        let mut runs = CountedRuns::new((loader, onnx, folder), to, (&sets, takes), true);
         let reference = Reference::of(&proto, &mut runs)?;
         let types = reference.types.clone();
         let written = Written::new(&self.model, options, &proto, types, scratch)?;

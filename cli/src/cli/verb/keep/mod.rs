@@ -246,13 +246,14 @@ impl Request for KeepRequest {
         let (takes, scheme) = (&model.takes, Scheme::of(&self.to));
         if let Some(budget) = self.search.filter(|_| scheme.is_none()) {
             let (first, onnx) = (sets.get(..1).unwrap_or_default().to_vec(), onnx.clone());
-            let mut runs = CountedRuns { loader, onnx, folder, to, sets: &first, takes, count: 0 };
+            let mut runs = CountedRuns::new((loader, onnx, folder), to, (&first, takes), false);
             worse::searched(&proto, &mut runs, &mut sets, (budget, self.input.seed))?;
         }
         if let Some(folder) = &self.keep_inputs {
             sets::write_sets(folder, takes, &sets)?;
         }
-        let mut runs = CountedRuns { loader, onnx, folder, to, sets: &sets, takes, count: 0 };
+        let is_limited = scheme.is_none();
+        let mut runs = CountedRuns::new((loader, onnx, folder), to, (&sets, takes), is_limited);
         let notes = notes(&sets, &proto);
         if let Some(given) = scheme.and_then(|_| QuantizedModel::of(&proto, folder)) {
             return quantized::ranking(&given, runs, self.tolerance, notes);

@@ -32,26 +32,51 @@ pub(crate) struct CountedRuns<'a> {
     /// What the model in FLOAT takes.
     pub(crate) takes: &'a Declared,
     pub(crate) count: usize,
+    /// Whether a search alone takes them: others take what they need.
+    is_limited: bool,
 }
 
-impl CountedRuns<'_> {
+impl<'a> CountedRuns<'a> {
+    pub(crate) fn new(
+        (loader, onnx, folder): (&'a Loader, CastOnnx, Option<&'a Path>),
+        to: ElementType,
+        (sets, takes): (&'a [Set], &'a Declared),
+        is_limited: bool,
+    ) -> CountedRuns<'a> {
+        CountedRuns { loader, onnx, folder, to, sets, takes, count: 0, is_limited }
+    }
+
     pub(super) fn run(
         &mut self,
         proto: ModelProto,
         folder: Option<&Path>,
         set: &Set,
     ) -> TractResult<Vec<NamedTensor>> {
-        self.count += 1;
-        progress::tell(format_args!("run {}", self.count));
+        self.count_one();
         let model = self.loader.load(&self.onnx, proto, folder.or(self.folder))?;
         let called = ["the model", "the converted model"];
         let tensors = taken_alike(self.takes, &model.takes, called, set)?;
         Ok(model.run(tensors)?.outputs)
     }
 
+    /// Counts a run that begins, and tells of it.
+    pub(super) fn count_one(&mut self) {
+        self.count += 1;
+        let count = self.count;
+        if self.is_limited {
+            progress::tell(format_args!("run {count} of at most {}", self.most()));
+        } else {
+            progress::tell(format_args!("run {count}"));
+        }
+    }
+
     /// Whether all sets can be run once more.
     pub(super) fn has_more(&self) -> bool {
-        self.count + self.sets.len() <= RUNS * self.sets.len().clamp(1, SETS)
+        self.count + self.sets.len() <= self.most()
+    }
+
+    fn most(&self) -> usize {
+        RUNS * self.sets.len().clamp(1, SETS)
     }
 }
 

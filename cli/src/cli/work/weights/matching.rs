@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
 
-use onnx_cast_graph::NodeView;
+use onnx_cast_graph::{NodeView, int};
 use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
@@ -34,14 +34,62 @@ struct WeightSample {
     near: (f64, f64),
 }
 
+/// Who takes the values of a model's main graph, each with the place among its inputs.
+struct Takers<'a>(HashMap<&'a str, Vec<(&'a NodeProto, usize)>>);
+
+impl<'a> Takers<'a> {
+    fn of(model: &'a ModelProto) -> Takers<'a> {
+        let mut takers: HashMap<&str, Vec<(&NodeProto, usize)>> = HashMap::new();
+        for node in model.graph.iter().flat_map(|graph| &graph.node) {
+            for (place, input) in node.input.iter().enumerate() {
+                takers.entry(input).or_default().push((node, place));
+            }
+        }
+        Takers(takers)
+    }
+
+    /// The one node that takes a value, as it is or cast, and at which place.
+    fn sole<'b>(&'b self, mut value: &'b str) -> Option<(&'a NodeProto, usize)> {
+        const CASTS: usize = 8;
+        for _ in 0..CASTS {
+            let [(node, place)] = self.0.get(value)?[..] else { return None };
+            if !matches!(node.op_type.as_str(), "Cast" | "Identity") {
+                return Some((node, place));
+            }
+            value = node.output.first()?;
+        }
+        None
+    }
+}
+
+/// Whether two matrices of one name are each taken by one node, which multiplies by them alike: neither stands for the other's
+/// transpose then.
+fn are_taken_alike((of_a, x): (&Takers, &Constant), (of_b, y): (&Takers, &Constant)) -> bool {
+    let is_one = x.name == y.name && x.path.is_empty() && y.path.is_empty();
+    let takers = of_a.sole(&x.name).zip(of_b.sole(&y.name)).filter(|_| is_one);
+    takers.is_some_and(|((taker, place), (other, other_place))| {
+        let is_product = |node: &NodeProto| node.is("Gemm") || node.is("MatMul");
+        let is_alike = if is_product(taker) {
+            let turns =
+                |node: &NodeProto| ["transA", "transB"].map(|name| int(node, name) == Some(1));
+            is_product(other) && turns(taker) == turns(other)
+        } else {
+            let is_known = taker.is("Einsum") || taker.is("Gather");
+            is_known && other.is(&taker.op_type) && taker.attribute == other.attribute
+        };
+        is_alike && place == other_place
+    })
+}
+
 /// Which weights of one model are which of the other: places in the two lists, and whether the
 /// second is transposed. Fails when a weight cannot be read.
 pub(super) fn by_values(
-    a: &[Constant],
+    (model_a, a): (&ModelProto, &[Constant]),
     of_a: Option<&Path>,
-    b: &[Constant],
+    (model_b, b): (&ModelProto, &[Constant]),
     of_b: Option<&Path>,
 ) -> TractResult<Vec<(usize, usize, bool)>> {
+    let (takers_a, takers_b) = (Takers::of(model_a), Takers::of(model_b));
     let mut by_size: HashMap<usize, VecDeque<usize>> = HashMap::new();
     for (place, constant) in b.iter().enumerate().filter(|(_, constant)| constant.is_weight()) {
         by_size.entry(constant.elements()).or_default().push_back(place);
@@ -59,12 +107,12 @@ pub(super) fn by_values(
             let Some(other) = b.get(*y) else { continue };
             let is_square = matches!(other.shape[..], [rows, columns] if rows == columns);
             let turned = other.shape.iter().rev().eq(&constant.shape) && other.shape.len() == 2;
-            let ways: &[bool] =
-                match (turned, is_square || other.shape != constant.shape && !turned) {
-                    (true, true) => &[false, true],
-                    (true, false) => &[true],
-                    (false, _) => &[false],
-                };
+            let is_upright = || are_taken_alike((&takers_a, constant), (&takers_b, other));
+            let ways: &[bool] = match (turned, is_square) {
+                (true, true) if !is_upright() => &[false, true],
+                (true, false) => &[true],
+                _ => &[false],
+            };
             for way in ways {
                 let theirs = match samples.entry((*y, *way)) {
                     Entry::Occupied(entry) => entry.into_mut(),
@@ -145,8 +193,9 @@ fn sample(
         [rows, columns] if is_turned => (rows.max(1), columns),
         _ => (1, 1),
     };
-    // An odd stride meets every column of a matrix.
+    // An odd stride meets every column of a matrix; the diagonal of a square one is that of its transpose.
     let stride = (length / SAMPLES).max(1) | 1;
+    let stride = if (stride - 1) * (stride - 1) == length { stride + 2 } else { stride };
     let mut values: Vec<f64> = vec![];
     for place in (0..length).step_by(stride) {
         let place = place % rows * columns + place / rows;

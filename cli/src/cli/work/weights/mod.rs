@@ -109,15 +109,17 @@ impl Weights {
             left_a.extend(weights.pair_computed(reference, &mut others, false, folders)?);
             left_b = others.left().collect();
         }
-        let pairs = matching::by_values(&left_a, folders.0, &left_b, folders.1)?;
-        for (x, y, is_turned) in &pairs {
-            if let (Some(x), Some(y)) = (left_a.get(*x), left_b.get(*y)) {
-                weights.compare(x, y, "values", *is_turned, folders)?;
+        let both = ((reference.proto, &*left_a), (converted.proto, &*left_b));
+        let mut pairs = vec![];
+        for pair in matching::by_values(both.0, folders.0, both.1, folders.1)? {
+            let (x, y, is_turned) = pair;
+            if let (Some(x), Some(y)) = (left_a.get(x), left_b.get(y))
+                && weights.pair_by_values(x, y, is_turned, folders)?
+            {
+                pairs.push(pair);
             }
         }
-        for (x, y) in
-            matching::by_place((reference.proto, &left_a), (converted.proto, &left_b), &pairs)
-        {
+        for (x, y) in matching::by_place(both.0, both.1, &pairs) {
             if let (Some(x), Some(y)) = (left_a.get(x), left_b.get(y)) {
                 weights.compare(x, y, "place", x.is_turned(y), folders)?;
             }
@@ -231,6 +233,27 @@ impl Weights {
         self.used.extend(other.roots);
         self.used.extend(constant.roots);
         Ok(None)
+    }
+
+    /// Compares two constants some of whose values agree. The result is whether all do, as far as they do of a weight:
+    /// else each is left without the other.
+    fn pair_by_values(
+        &mut self,
+        a: &Constant,
+        b: &Constant,
+        is_turned: bool,
+        folders: (Option<&Path>, Option<&Path>),
+    ) -> TractResult<bool> {
+        let before = self.names.get(&a.name).cloned();
+        let is_same = self.compare(a, b, "values", is_turned, folders)?;
+        if !is_same {
+            self.doubtful.pop();
+            match before {
+                Some(before) => self.names.insert(a.name.clone(), before),
+                None => self.names.remove(&a.name),
+            };
+        }
+        Ok(is_same)
     }
 
     /// Keeps the doubtful pairs of which neither side belongs to another weight by its values.

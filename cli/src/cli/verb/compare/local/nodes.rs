@@ -1,6 +1,6 @@
 //! What a node that ran is to a conversion, by its operator, and the nodes behind a value.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use super::doubt::MOVED;
 use super::trace::{Ran, Trace};
@@ -11,16 +11,17 @@ pub(super) fn region<'a>(
     value: &str,
     ends: impl Fn(&str) -> bool,
 ) -> Vec<&'a Ran> {
-    let (mut seen, mut next) = (HashSet::new(), vec![value.to_owned()]);
+    let (mut found, mut next) = (BTreeSet::new(), vec![value]);
     while let Some(value) = next.pop() {
-        let Some(ran) = trace.maker(&value) else { continue };
-        if ran.op != "Constant" && ran.outputs.iter().all(|made| seen.insert(made.clone())) {
-            let taken = ran.inputs.iter().chain(&ran.inside);
-            next.extend(taken.filter(|input| !ends(input)).cloned());
+        let Some(place) = trace.place(value) else { continue };
+        let Some(ran) = trace.nodes.get(place) else { continue };
+        if ran.op != "Constant" && found.insert(place) {
+            let taken = ran.inputs.iter().chain(&ran.inside).map(String::as_str);
+            next.extend(taken.filter(|input| !ends(input)));
         }
     }
-    let made = |ran: &&Ran| ran.outputs.iter().any(|output| seen.contains(output));
-    trace.nodes.iter().filter(made).collect()
+    // There is a region for each value: to ask all nodes each time would go by the square of them.
+    found.into_iter().filter_map(|place| trace.nodes.get(place)).collect()
 }
 
 /// What conversions add and leave out.

@@ -31,7 +31,6 @@ use super::reference::{CountedRuns, Reference};
 use super::search::{NodeList, Search};
 use super::trial::Trial;
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::progress;
 use calibration::{Span, Spans};
 use effect::QuantizerEffect;
 use effects::Bench;
@@ -133,8 +132,7 @@ fn calibrated(
     let mut outputs = vec![];
     let model = runs.loader.load(&runs.onnx, proto.clone(), runs.folder)?;
     for set in runs.sets {
-        runs.count += 1;
-        progress::tell(format_args!("run {}", runs.count));
+        runs.count_one();
         let tensors = set.tensors()?;
         for (input, tensor) in runs.takes.inputs.iter().zip(&tensors) {
             spans.see(&input.name, input.ty, tensor);

@@ -29,13 +29,13 @@ impl<'a> Fault<'a> {
             sum = self.a.maker(sum.inputs.first()?)?;
         }
         let sum = Some(sum).filter(|ran| ran.op == "Add")?;
+        let is_alone =
+            |name: &&String| self.a.is_constant(name) && !self.weights.contains_key(*name);
+        let constant = sum.inputs.iter().find(is_alone)?;
         let (region, made) = (self.region(site), self.b.maker(&site.converted)?);
         let is_sum = |ran: &&Ran| matches!(&*ran.op, "Add" | "Sum");
         let is_bare = region.iter().any(|ran| is_product(ran)) && !region.iter().any(is_sum);
         is_bare.then_some(())?;
-        let is_alone =
-            |name: &&String| self.a.is_constant(name) && !self.weights.contains_key(*name);
-        let constant = sum.inputs.iter().find(is_alone)?;
         let held = numbers(&self.held.read(self.a, constant)?)?;
         let (want, got) = (self.a.first(&site.reference)?, self.b.first(&site.converted)?);
         let (wanted, got) = (numbers(want)?, numbers(got)?);

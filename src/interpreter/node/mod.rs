@@ -1,4 +1,12 @@
 //! A node as a model of its own: built for the types and shapes of its inputs, kept for nodes that are alike, run.
+//!
+//! - `deciding`: the inputs whose values decide what is built; `sole`: what takes no plan
+//! - `blocks`: operators of a large matrix, a part of it at a time; `many`: operators of many inputs
+
+pub(super) mod blocks;
+mod deciding;
+mod many;
+mod sole;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,24 +14,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use onnx_cast_graph::{Graph, Node, NodeId, NodeView, named_value, sized_type};
 use prost::Message;
-use tract_onnx::pb::{GraphProto, ModelProto, OperatorSetIdProto, TensorProto, ValueInfoProto};
+use tract_onnx::pb::{
+    GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
+};
 use tract_onnx::prelude::*;
 
 use super::counted::Counted;
-use super::sole::SoleOp;
 use super::value::TypedTensor;
 use crate::audit::Audit;
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error};
 use crate::onnx::node::{is_default_domain, refusal};
 use crate::ops::cast::op::OnnxCast;
-use crate::ops::host::operands::BROADCASTING;
 use crate::ops::quantize::op::OnnxQuantizer;
 use crate::plug::guard::without_panic;
 use crate::plug::loader::CastOnnx;
 use crate::plug::model_types::output_element_types;
 use crate::tensor::memory::Memory;
 use crate::tensor::proto;
+use deciding::decides;
+use many::in_parts;
+use sole::SoleOp;
 
 /// Builds nodes.
 pub(super) struct Builder {
@@ -72,36 +83,6 @@ struct BuiltNode {
 const KEPT: usize = 4096;
 /// A node of which more bytes decide what is built is not kept: it holds them, and what is made of them.
 const KEPT_BYTES: usize = 1 << 16;
-/// How many elements an input may have that decides what is built: sizes, axes, scales.
-const DECIDING: usize = 64;
-
-/// The operators all of whose small inputs decide what is built, the first one too.
-const DECIDED_BY_ALL: &[&str] = &[
-    "BlackmanWindow",
-    "ConstantOfShape",
-    "HammingWindow",
-    "HannWindow",
-    "MelWeightMatrix",
-    "RandomNormal",
-    "RandomUniform",
-    "Range",
-];
-
-/// The operators whose weights decide what is built, however large they are.
-const DECIDED_BY_WEIGHTS: &[&str] = &["MatMulBnb4", "MatMulNBits"];
-
-/// The operators beside those of [`BROADCASTING`] that compute on whatever is there, of which no input decides what is built.
-const DECIDED_BY_NONE: &[&str] = &[
-    "Concat",
-    "Gather",
-    "GatherElements",
-    "GatherND",
-    "Gemm",
-    "MatMul",
-    "ScatterElements",
-    "ScatterND",
-];
-
 impl Builder {
     pub(super) fn new(onnx: CastOnnx, graph: &Graph, folder: Option<&Path>) -> Builder {
         let (folder, model) = (folder.map(Path::to_path_buf), graph.model().clone());
@@ -156,6 +137,10 @@ impl Builder {
         inputs: &[Option<TypedTensor>],
         is_same_run: bool,
     ) -> TractResult<Vec<TypedTensor>> {
+        let part = |op: &str, inputs: &[TypedTensor]| self.part(graph, id, op, inputs);
+        if let Some(made) = in_parts(graph.node(id), inputs, &part)? {
+            return Ok(vec![made]);
+        }
         let deciding: Vec<bool> =
             (0..inputs.len()).map(|place| decides(graph, id, inputs, place)).collect();
         let built = self.built(graph, id, inputs, &deciding).or_else(|error| {
@@ -171,6 +156,38 @@ impl Builder {
             outputs(graph, id, &built, made)
         };
         run().map_err(|error| at_node(graph.node(id), &error).into())
+    }
+
+    /// Runs an operator on tensors in the place of a node, whose attributes it has if it is the node's own.
+    /// Fails as [`Builder::run`].
+    fn part(
+        &self,
+        graph: &Graph,
+        id: NodeId,
+        op: &str,
+        inputs: &[TypedTensor],
+    ) -> TractResult<TypedTensor> {
+        let node = graph.node(id);
+        let names = (0..inputs.len()).map(input_name);
+        let (mut body, output) = (GraphProto::default(), String::from("o0"));
+        body.input =
+            names.clone().zip(inputs).map(|(name, typed)| declared(&name, typed)).collect();
+        body.output.push(named_value(&*output));
+        body.node.push(NodeProto {
+            op_type: op.into(),
+            input: names.collect(),
+            output: vec![output],
+            attribute: if op == node.op_type { node.attributes.clone() } else { vec![] },
+            ..NodeProto::default()
+        });
+        let run = || {
+            let built = self.kept(self.model_with(body, node.opset), node.label())?;
+            let inputs: Vec<_> = inputs.iter().cloned().map(Some).collect();
+            let made = built.run(&inputs)?.into_iter().next().zip(built.types.first());
+            let (made, ty) = made.ok_or_else(|| refusal(node, "makes nothing"))?;
+            TypedTensor::new(*ty, made.into_tensor())
+        };
+        run().map_err(|error| at_node(node, &error).into())
     }
 
     /// A node as it was built before for what is alike, or as it is built now.
@@ -257,13 +274,18 @@ impl Builder {
         proto.name.clear();
         proto.doc_string.clear();
         body.node.push(proto);
+        Ok(self.model_with(body, node.opset))
+    }
+
+    /// The model with another graph, whose nodes are of this version of the default domain.
+    fn model_with(&self, body: GraphProto, opset: i64) -> ModelProto {
         let mut model = self.model.clone();
         let default = |import: &OperatorSetIdProto| is_default_domain(&import.domain);
         for import in model.opset_import.iter_mut().filter(|import| default(import)) {
-            import.version = node.opset;
+            import.version = opset;
         }
         model.graph = Some(body);
-        Ok(model)
+        model
     }
 
     fn build(&self, mut model: ModelProto, name: &str) -> TractResult<BuiltNode> {
@@ -360,17 +382,6 @@ const INPUT: &str = "i";
 
 fn input_name(place: usize) -> String {
     format!("{INPUT}{place}")
-}
-
-/// Whether an input's value decides what is built.
-fn decides(graph: &Graph, id: NodeId, inputs: &[Option<TypedTensor>], place: usize) -> bool {
-    let node = graph.node(id);
-    let Some(Some(typed)) = inputs.get(place) else { return false };
-    let has = |names: &[&str]| names.contains(&node.op_type.as_str());
-    // The limits of a Clip are built into it.
-    let computes = has(DECIDED_BY_NONE) || has(BROADCASTING) && node.op_type != "Clip";
-    let is_operand = place > 0 && !computes || has(DECIDED_BY_ALL);
-    is_operand && (typed.tensor.len() <= DECIDING || has(DECIDED_BY_WEIGHTS))
 }
 
 fn declared(name: &str, typed: &TypedTensor) -> ValueInfoProto {

@@ -1,5 +1,7 @@
 //! Operators on sequences and optionals, and those that only hand a value on.
 
+pub(super) mod list;
+
 use onnx_cast_graph::{NodeId, NodeView, attribute, int};
 use tract_onnx::prelude::*;
 
@@ -7,6 +9,7 @@ use super::control::stack_of;
 use super::run::{ModelRun, NodeInputs};
 use super::value::{RuntimeValue, TypedTensor};
 use crate::onnx::node::from_front;
+use list::List;
 
 /// `Constant`: a tensor is read as it is; what else there may be is a node as others.
 pub(super) fn constant(
@@ -82,7 +85,7 @@ pub(super) fn construct(
 
 /// `SequenceEmpty`.
 pub(super) fn empty(_: &mut ModelRun, _: NodeId, _: NodeInputs) -> TractResult<Vec<RuntimeValue>> {
-    Ok(vec![RuntimeValue::Sequence(vec![])])
+    Ok(vec![RuntimeValue::Sequence(List::default())])
 }
 
 /// `SequenceAt`: the tensor at a position, of which a negative one counts from the end.
@@ -93,8 +96,8 @@ pub(super) fn at(
 ) -> TractResult<Vec<RuntimeValue>> {
     let sequence = sequence(run, id, &inputs)?;
     let index = position(run, id, &inputs, 1, sequence.len(), sequence.len())?;
-    match sequence.into_iter().nth(index) {
-        Some(tensor) => Ok(vec![RuntimeValue::Tensor(tensor)]),
+    match sequence.get(index) {
+        Some(tensor) => Ok(vec![RuntimeValue::Tensor(tensor.clone())]),
         None => run.refuse(id, "is given an empty sequence"),
     }
 }
@@ -122,7 +125,7 @@ pub(super) fn insert(
 ) -> TractResult<Vec<RuntimeValue>> {
     let mut sequence = sequence(run, id, &inputs)?;
     let tensor = run.tensor(id, &inputs, 1)?;
-    if let Some(other) = sequence.first().filter(|other| other.ty != tensor.ty) {
+    if let Some(other) = sequence.get(0).filter(|other| other.ty != tensor.ty) {
         let problem = format!("inserts {} into a sequence of {}", tensor.ty, other.ty);
         return run.refuse(id, problem);
     }
@@ -169,7 +172,8 @@ pub(super) fn map(
             }
         }
     }
-    Ok(mapped.into_iter().map(RuntimeValue::Sequence).collect())
+    let mapped = mapped.into_iter().map(|made| made.into_iter().collect());
+    Ok(mapped.map(RuntimeValue::Sequence).collect())
 }
 
 /// `ConcatFromSequence`: all tensors along an axis, or along a new one.
@@ -179,7 +183,7 @@ pub(super) fn concat(
     inputs: NodeInputs,
 ) -> TractResult<Vec<RuntimeValue>> {
     let sequence = sequence(run, id, &inputs)?;
-    let Some(first) = sequence.first() else {
+    let Some(first) = sequence.get(0) else {
         return run.refuse(id, "is given an empty sequence");
     };
     let node = run.model.graph.node(id);
@@ -189,7 +193,7 @@ pub(super) fn concat(
         return run.refuse(id, format!("attribute `axis` is outside of the rank {rank}"));
     };
     let made = if is_new {
-        stack_of(&sequence, axis, None)?
+        stack_of(&sequence.iter().cloned().collect::<Vec<_>>(), axis, None)?
     } else {
         let parts: Vec<&Tensor> = sequence.iter().map(|typed| &*typed.tensor).collect();
         TypedTensor::new(first.ty, Tensor::stack_tensors(axis, &parts)?)?
@@ -237,7 +241,7 @@ pub(super) fn split(
         pieces.push(TypedTensor::new(data.ty, piece)?);
         at += length;
     }
-    Ok(vec![RuntimeValue::Sequence(pieces)])
+    Ok(vec![RuntimeValue::Sequence(pieces.into_iter().collect())])
 }
 
 /// The lengths of pieces of an axis: one for all, the last one shorter, or each.
@@ -259,7 +263,7 @@ fn lengths(size: usize, rank: usize, split: &[i64]) -> Option<Vec<usize>> {
     }
 }
 
-fn sequence(run: &ModelRun, id: NodeId, inputs: &NodeInputs) -> TractResult<Vec<TypedTensor>> {
+fn sequence(run: &ModelRun, id: NodeId, inputs: &NodeInputs) -> TractResult<List<TypedTensor>> {
     match inputs.first() {
         Some(Some(RuntimeValue::Sequence(sequence))) => Ok(sequence.clone()),
         Some(Some(RuntimeValue::Optional(Some(inner)))) => match &**inner {

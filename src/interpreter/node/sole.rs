@@ -3,7 +3,7 @@
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::ops::change_axes::AxisOp;
 
-use super::value::TypedTensor;
+use crate::interpreter::value::TypedTensor;
 use crate::ops::quantize::op::OnnxQuantizer;
 use crate::tensor::late;
 use crate::tensor::output::with_axis_moved;

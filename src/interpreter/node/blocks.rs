@@ -8,8 +8,8 @@
 use onnx_cast_graph::NodeView;
 use tract_onnx::prelude::*;
 
-use super::value::TypedTensor;
 use crate::cast::element_type::ElementType;
+use crate::interpreter::value::TypedTensor;
 use crate::tensor::late;
 
 /// The bytes of a block of a matrix in memory, its elements widened to FLOAT. One that has no more is packed whole.
@@ -20,7 +20,10 @@ const TILE: usize = 192;
 const FEW: usize = 4;
 
 /// The columns of each block in which a node computes, if it is a `MatMul` by a large matrix.
-pub(super) fn columns(node: &impl NodeView, inputs: &[Option<TypedTensor>]) -> Option<usize> {
+pub(in crate::interpreter) fn columns(
+    node: &impl NodeView,
+    inputs: &[Option<TypedTensor>],
+) -> Option<usize> {
     let [Some(rows), Some(matrix)] = inputs else { return None };
     let &[depth, columns] = matrix.tensor.shape() else { return None };
     let is_product = node.is("MatMul") && rows.tensor.shape().last() == Some(&depth);
@@ -32,7 +35,7 @@ pub(super) fn columns(node: &impl NodeView, inputs: &[Option<TypedTensor>]) -> O
 
 /// What a product makes of each block of so many columns, side by side.
 /// Its errors are those of `multiply`, which is given the inputs of a block.
-pub(super) fn in_blocks(
+pub(in crate::interpreter) fn in_blocks(
     inputs: &[Option<TypedTensor>],
     columns: usize,
     mut multiply: impl FnMut(&[Option<TypedTensor>]) -> TractResult<Vec<TypedTensor>>,
@@ -66,7 +69,7 @@ pub(super) fn in_blocks(
 
 /// The inputs of a `Gather` that takes rows of a late matrix, with those rows alone in its place; `None` of any
 /// other node, and where it does not take few. Fails when the rows cannot be read.
-pub(super) fn of_rows(
+pub(in crate::interpreter) fn of_rows(
     node: &impl NodeView,
     inputs: &[Option<TypedTensor>],
 ) -> TractResult<Option<Vec<Option<TypedTensor>>>> {
