@@ -18,9 +18,11 @@ use std::fs;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use prost::Message;
 use test_tools::peak_alloc::PeakAlloc;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
+use tract_onnx_cast::convert::{Options, convert};
 use tract_onnx_cast::interpreter::Interpreter;
 use tract_onnx_cast::{
     ElementType, Limits, OnnxTensor, input_element_types, model_proto, onnx, output_element_types,
@@ -193,6 +195,22 @@ macro_rules! walks {
 }
 
 walks! { chain backwards wide nodes inputs initializers calls ifs sums concats sequences }
+
+/// As a search over a deep model has it, which converts once for each try.
+#[test]
+fn nodes_are_kept_by_their_names() {
+    let of_size = |count| {
+        let model = models::nodes(count);
+        let names = model.graph.iter().flat_map(|graph| &graph.node).map(|node| node.name.clone());
+        let mut options = Options::new(ElementType::Float16);
+        (options.keep, options.limits) = (names.collect(), Limits::none());
+        (model.encode_to_vec(), options)
+    };
+    is_linear("kept nodes", of_size, |(model, options)| {
+        let kept = convert(model, None, options).expect("a sound model").kept;
+        assert_eq!(kept.len(), options.keep.len());
+    });
+}
 
 /// Loads a model of any size.
 fn loaded(model: &ModelProto) -> InferenceModel {

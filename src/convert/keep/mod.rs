@@ -6,7 +6,9 @@
 mod exact;
 mod products;
 
-use onnx_cast_graph::{Graph, Node, NodeView, Table, Use, ValueId};
+use std::collections::HashMap;
+
+use onnx_cast_graph::{Graph, Node, NodeId, NodeView, Table, Use, ValueId};
 
 use super::classes::Point;
 use super::context::Context;
@@ -37,9 +39,13 @@ pub(super) fn keep(graph: &mut Graph, context: &mut Context) -> Result<()> {
 fn named(graph: &Graph, context: &mut Context) -> Result<()> {
     let options = context.options;
     let nodes = context.nodes(graph);
+    let mut by_name: HashMap<&str, Vec<NodeId>> = HashMap::new();
+    for id in nodes.iter().filter(|_| !options.keep.is_empty()) {
+        by_name.entry(graph.node(*id).label()).or_default().push(*id);
+    }
     for name in &options.keep {
         let mut found = false;
-        for id in nodes.iter().filter(|id| graph.node(**id).label() == name) {
+        for id in by_name.get(name.as_str()).into_iter().flatten() {
             context.keep(*id, "as asked for");
             let bodies = graph.node(*id).bodies().iter().map(|held| held.body);
             for inner in bodies.flat_map(|body| graph.all_nodes(body)) {
