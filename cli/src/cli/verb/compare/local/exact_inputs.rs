@@ -1,8 +1,9 @@
-//! What the conversion's inputs and weights are roundings of.
+//! What the conversion's inputs and weights are roundings of, and the inputs of a run that tensors were saved of.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use anyhow::Context;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 use tract_onnx_cast::{ElementType, OnnxTensor};
@@ -133,4 +134,36 @@ pub(super) fn other_inputs(
         }
     });
     other.collect()
+}
+
+/// The inputs of the side that is a model, of a set.
+pub(super) fn set_inputs(
+    loaded: &LoadedModel,
+    subject: &Subject,
+    place: usize,
+) -> TractResult<Vec<OnnxTensor>> {
+    let sets = match subject.sides.reference.model {
+        Some(_) => &subject.sides.reference_sets,
+        None => &subject.sides.converted_sets,
+    };
+    loaded.inputs(&sets.get(place).context("as many sets")?.tensors()?)
+}
+
+/// The inputs of a model among tensors that were saved on either side.
+pub(super) fn saved_inputs(
+    model: &Interpreter,
+    held: &[(String, SharedTensor)],
+    subject: &Subject,
+) -> TractResult<Vec<OnnxTensor>> {
+    let first = subject.sides.reference.saved.first().context("there are saved tensors")?;
+    let others = first.outputs()?;
+    let input = |name: &str| {
+        let held = held.iter().find(|(held, _)| held == name).map(|(_, (ty, held))| (*ty, &**held));
+        let other =
+            || others.iter().find(|o| o.name == name).map(|other| (other.ty, &other.tensor));
+        let (ty, tensor) =
+            held.or_else(other).with_context(|| format!("input `{name}` was not saved"))?;
+        Ok(OnnxTensor::new(ty, tensor.clone())?)
+    };
+    model.input_names().into_iter().map(input).collect()
 }

@@ -48,7 +48,7 @@ use crate::cli::work::engine::ProgressObserver;
 use crate::cli::work::spelt::makes_the_same;
 use crate::cli::work::weights as compared;
 use band::{Band, Samples};
-use exact_inputs::{inputs_of, other_inputs};
+use exact_inputs::{inputs_of, other_inputs, saved_inputs, set_inputs};
 use fault::Fault;
 pub(super) use judge::{Grounds, judge};
 use links::{Link, Links, links};
@@ -185,22 +185,11 @@ impl<'a> LocalComparison<'a> {
         let ((a, b), given_a, given_b) = (self.sides, set_a.tensors()?, set_b.tensors()?);
         let inputs_b = inputs_of(a, b, (&given_a, &given_b));
         let given = || b.inputs(&given_b);
-        let (trace_a, trace_b) = &traces.sides;
-        let trace_a = match &self.reference {
-            None => trace_a.clone(),
-            Some(reference) => Rc::new(Trace::of(reference, a.inputs(&given_a)?)?),
-        };
-        let trace_b = if !self.is_spelt {
-            trace_b.clone()
-        } else if makes_the_same(&b.probed.proto) {
-            Rc::new(Trace::beside(&self.model, given()?, trace_b)?)
-        } else {
-            Rc::new(Trace::of(&self.model, given()?)?)
-        };
+        let sides = self.written_out(&traces.sides, (a.inputs(&given_a)?, given()?))?;
+        let traces = Rc::new(Traces { sides, outputs: traces.outputs.clone() });
+        let Traces { sides: (trace_a, trace_b), outputs } = &*traces;
         let at_once =
             b.probed.loader.runs_at_once([&a.probed.proto, &b.probed.proto], trace_b.bytes());
-        let traces = Rc::new(Traces { sides: (trace_a, trace_b), outputs: traces.outputs.clone() });
-        let Traces { sides: (trace_a, trace_b), outputs } = &*traces;
         let run = |walk: &mut Walk| -> TractResult<()> {
             let mut told = ProgressObserver::of(walk, LOOKING, trace_b.nodes.len());
             Ok(self.model.run_observed(given()?, &mut told).map(drop)?)
@@ -245,6 +234,27 @@ impl<'a> LocalComparison<'a> {
         found.all.into_iter().for_each(|site| self.sites.add(site));
         self.local.quantizers.extend(wrong);
         Ok(())
+    }
+
+    /// What the two sides do with their products of codes written out, given what they have done and their inputs.
+    /// Fails when one does not run so.
+    fn written_out(
+        &self,
+        (trace_a, trace_b): &(Rc<Trace>, Rc<Trace>),
+        (given_a, given_b): (Vec<OnnxTensor>, Vec<OnnxTensor>),
+    ) -> TractResult<(Rc<Trace>, Rc<Trace>)> {
+        let trace_a = match &self.reference {
+            None => trace_a.clone(),
+            Some(reference) => Rc::new(Trace::of(reference, given_a)?),
+        };
+        let trace_b = if !self.is_spelt {
+            trace_b.clone()
+        } else if makes_the_same(&self.sides.1.probed.proto) {
+            Rc::new(Trace::beside(&self.model, given_b, trace_b)?)
+        } else {
+            Rc::new(Trace::of(&self.model, given_b)?)
+        };
+        Ok((trace_a, trace_b))
     }
 
     /// What was found; `changed` are the weights that have changed.
@@ -337,38 +347,6 @@ fn of_graph(subject: &Subject) -> TractResult<Interpreter> {
 /// How many roundings, at a tensor's largest value, the kernels of another runtime are allowed,
 /// whose functions are polynomials.
 const SAVED: f64 = 64.0;
-
-/// The inputs of the side that is a model, of a set.
-fn set_inputs(
-    loaded: &LoadedModel,
-    subject: &Subject,
-    place: usize,
-) -> TractResult<Vec<OnnxTensor>> {
-    let sets = match subject.sides.reference.model {
-        Some(_) => &subject.sides.reference_sets,
-        None => &subject.sides.converted_sets,
-    };
-    loaded.inputs(&sets.get(place).context("as many sets")?.tensors()?)
-}
-
-/// The inputs of a model among tensors that were saved on either side.
-fn saved_inputs(
-    model: &Interpreter,
-    held: &[(String, SharedTensor)],
-    subject: &Subject,
-) -> TractResult<Vec<OnnxTensor>> {
-    let first = subject.sides.reference.saved.first().context("there are saved tensors")?;
-    let others = first.outputs()?;
-    let input = |name: &str| {
-        let held = held.iter().find(|(held, _)| held == name).map(|(_, (ty, held))| (*ty, &**held));
-        let other =
-            || others.iter().find(|o| o.name == name).map(|other| (other.ty, &other.tensor));
-        let (ty, tensor) =
-            held.or_else(other).with_context(|| format!("input `{name}` was not saved"))?;
-        Ok(OnnxTensor::new(ty, tensor.clone())?)
-    };
-    model.input_names().into_iter().map(input).collect()
-}
 
 /// Doubts grow from node to node: through more nodes than this they may hide a fault.
 const FEW: usize = 16;

@@ -73,6 +73,8 @@ pub(in crate::cli::verb::compare) struct Trace {
     pub(super) nodes: Vec<Ran>,
     /// The place of the node that makes a value.
     makers: HashMap<String, usize>,
+    /// The values that nodes take.
+    taken: HashSet<String>,
     pub(super) constants: HashMap<String, TracedConstant>,
     /// What is large and made of constants alone, and not kept either.
     pub(super) computed: HashMap<String, TracedConstant>,
@@ -210,6 +212,11 @@ impl Trace {
         held.map(|held| (held.ty, &*held.shape)).or_else(made)
     }
 
+    /// Whether a node takes a value.
+    pub(super) fn is_taken(&self, value: &str) -> bool {
+        self.taken.contains(value)
+    }
+
     /// The values of a constant that are kept.
     pub(super) fn constant(&self, value: &str) -> Option<&SharedTensor> {
         match self.constants.get(value) {
@@ -276,6 +283,7 @@ impl Observer for Trace {
         let has_left = node.has_bodies() && self.running.len() > self.depth;
         let inside = if has_left { self.running.pop().unwrap_or_default() } else { vec![] };
         if is_new {
+            self.taken.extend(node.inputs.iter().flatten().map(full_name));
             let is_constant = node.op_type == "Constant";
             self.nodes.push(Ran {
                 name: label(node.name, node.op_type).into(),

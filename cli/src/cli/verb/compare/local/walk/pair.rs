@@ -113,10 +113,9 @@ impl Walk<'_> {
             return None;
         }
         // What a `Transpose` itself has in another order, or an output, which nobody takes, is a fault of its own.
-        let is_taken =
-            || self.reference.nodes.iter().any(|ran| ran.inputs.contains(&link.reference));
+        let is_taken = self.reference.is_taken(&link.reference);
         let is_alike = twin.value.1.shape() == output.tensor.shape();
-        let is_moved = is_alike && node.op_type != "Transpose" && is_taken();
+        let is_moved = is_alike && node.op_type != "Transpose" && is_taken;
         let (want, is_in_order) = if is_moved {
             in_layout_of(&want, &twin.value)?
         } else {
