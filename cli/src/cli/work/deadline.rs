@@ -20,6 +20,9 @@ struct Loading {
     since: Option<(Instant, Duration)>,
 }
 
+/// Fewer nodes may be such that tract is soon done with them.
+pub(crate) const MANY_NODES: usize = 6 << 10;
+
 /// That a model takes longer to load than it may.
 #[derive(Debug)]
 pub(crate) struct TooLong {
@@ -73,11 +76,9 @@ impl Deadline {
     /// Fails where a load of so many nodes would end too late, as that is not known before it does. What tract changes of a model
     /// it goes through all of it for, so the time goes by the square of the nodes; of fewer there may be little that it changes.
     pub(crate) fn check(&self, nodes: usize) -> Result<(), TooLong> {
-        const MANY: usize = 6 << 10;
         const SECONDS_A_PAIR: f64 = 2e-7;
-        let pairs = nodes as f64 * nodes as f64;
-        let is_late =
-            |allowed: &Duration| nodes > MANY && pairs * SECONDS_A_PAIR > allowed.as_secs_f64();
+        let seconds = nodes as f64 * nodes as f64 * SECONDS_A_PAIR;
+        let is_late = |allowed: &Duration| nodes > MANY_NODES && seconds > allowed.as_secs_f64();
         let allowed = self.loading().allowed.filter(is_late);
         allowed.map_or(Ok(()), |allowed| Err(TooLong { allowed, nodes: Some(nodes) }))
     }

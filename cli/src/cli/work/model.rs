@@ -23,7 +23,7 @@ use crate::cli::input_file::open_regular;
 use crate::cli::message::{ProblemKind, ReportedProblem, single_line};
 use crate::cli::progress::tell;
 use crate::cli::tensor::NamedTensor;
-use crate::cli::work::deadline::Deadline;
+use crate::cli::work::deadline::{Deadline, MANY_NODES};
 use crate::cli::work::engine::{Bystander, Engine, ProgressObserver, Walked, note_of};
 use crate::cli::work::plan::{Plan, plan};
 
@@ -122,8 +122,10 @@ impl Loader {
         check_file(file)?;
         match self.engine {
             Engine::Plan => {
-                // What is wrong with the file is told by loading it.
-                if let Ok(proto) = self.read_light(file) {
+                // A node has more bytes than this. What is wrong with the file is told by loading it.
+                const OF_A_NODE: u64 = 8;
+                let may_have_many = file.metadata()?.len() > OF_A_NODE * MANY_NODES as u64;
+                if may_have_many && let Ok(proto) = self.read_light(file) {
                     self.check_nodes(&proto)?;
                 }
                 let (onnx, path) = (self.onnx(), file.to_owned());
