@@ -47,14 +47,14 @@ impl Supervisor {
             Reply { outcome: RequestOutcome::Unusable(problem), no_plan: Some(reason), .. }
                 if asked.is_none() && R::ENGINE == Engine::Plan =>
             {
-                let walked = self.ask_by(request, Engine::Nodes, Some(reason), &follow)?;
+                let by_nodes = self.ask_by(request, Engine::Nodes, Some(reason), &follow)?;
                 // Of two problems that are tract's, the plan's says more of the model. What took more
                 // time or memory than there is, or is wrong without a plan, is told.
-                let is_told = match &walked.outcome {
+                let is_told = match &by_nodes.outcome {
                     RequestOutcome::Done(_) => true,
-                    RequestOutcome::Unusable(_) => walked.is_last || walked.no_plan.is_none(),
+                    RequestOutcome::Unusable(_) => by_nodes.is_last || by_nodes.no_plan.is_none(),
                 };
-                Ok(if is_told { walked.outcome } else { RequestOutcome::Unusable(problem) })
+                Ok(if is_told { by_nodes.outcome } else { RequestOutcome::Unusable(problem) })
             }
             reply => Ok(reply.outcome),
         }

@@ -29,7 +29,7 @@ pub(crate) enum Engine {
 
 /// A model that runs node by node.
 #[derive(Clone)]
-pub(crate) struct Walked {
+pub(crate) struct Interpreted {
     interpreter: Arc<Interpreter>,
     /// How many nodes its main graph has.
     nodes: usize,
@@ -88,16 +88,16 @@ impl Observer for ProgressObserver<'_> {
     }
 }
 
-impl Walked {
+impl Interpreted {
     /// A model whose external data is in the folder.
     pub(crate) fn of(
         onnx: CastOnnx,
         proto: ModelProto,
         folder: Option<&Path>,
-    ) -> TractResult<Walked> {
+    ) -> TractResult<Interpreted> {
         let nodes = proto.graph.as_ref().map_or(0, |graph| graph.node.len());
         let interpreter = Arc::new(Interpreter::of_proto(onnx, proto, folder)?);
-        Ok(Walked { interpreter, nodes })
+        Ok(Interpreted { interpreter, nodes })
     }
 
     /// How many nodes its main graph has.

@@ -24,7 +24,7 @@ use crate::cli::message::{ProblemKind, ReportedProblem, single_line};
 use crate::cli::progress::tell;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::deadline::{Deadline, MANY_NODES};
-use crate::cli::work::engine::{Bystander, Engine, ProgressObserver, Walked, note_of};
+use crate::cli::work::engine::{Bystander, Engine, Interpreted, ProgressObserver, note_of};
 use crate::cli::work::plan::{Plan, plan};
 
 /// Opens models, within the limits of a worker. Every model of the command line is opened here.
@@ -62,7 +62,7 @@ impl Loader {
     }
 
     /// Whether models run node by node.
-    pub(crate) fn walks(&self) -> bool {
+    pub(crate) fn interprets(&self) -> bool {
         self.engine == Engine::Nodes
     }
 
@@ -137,7 +137,7 @@ impl Loader {
                 };
                 is_model(file, load())
             }
-            Engine::Nodes => self.walk(&self.onnx(), self.read_light(file)?, file.parent()),
+            Engine::Nodes => self.interpreted(&self.onnx(), self.read_light(file)?, file.parent()),
         }
     }
 
@@ -153,7 +153,7 @@ impl Loader {
                 self.check_nodes(&model)?;
                 self.model(|| Ok(model_proto::load(onnx, model, folder)?.into_model()))
             }
-            Engine::Nodes => self.walk(onnx, model, folder),
+            Engine::Nodes => self.interpreted(onnx, model, folder),
         }
     }
 
@@ -164,17 +164,17 @@ impl Loader {
     }
 
     /// Makes a model one that is run node by node.
-    fn walk(
+    fn interpreted(
         &self,
         onnx: &CastOnnx,
         model: ModelProto,
         folder: Option<&Path>,
     ) -> TractResult<Model> {
         self.check_need(&model)?;
-        let walked = Walked::of(onnx.clone(), model, folder)?;
-        let takes = Model::of(walked.heading()?, self.deadline.clone())?;
+        let interpreted = Interpreted::of(onnx.clone(), model, folder)?;
+        let takes = Model::of(interpreted.heading()?, self.deadline.clone())?;
         let note = self.no_plan.as_deref().map(note_of);
-        Ok(Model { walked: Some(walked), note, ..takes })
+        Ok(Model { interpreted: Some(interpreted), note, ..takes })
     }
 
     fn model(&self, load: impl FnOnce() -> TractResult<InferenceModel>) -> TractResult<Model> {
@@ -204,7 +204,7 @@ pub(crate) struct Model {
     file: Option<PathBuf>,
     deadline: Deadline,
     /// What runs instead of the model, of which there are only the inputs then.
-    walked: Option<Walked>,
+    interpreted: Option<Interpreted>,
     /// Why what runs is not a plan, where that was not asked for.
     note: Option<String>,
     pub(crate) takes: Declared,
@@ -227,7 +227,7 @@ impl Model {
         let inputs = model.inputs.iter().zip(types).map(input).collect::<TractResult<_>>()?;
         let of_weights = sizes_of_weights(&model);
         let takes = Declared { inputs, symbols: model.symbols.clone(), of_weights };
-        Ok(Model { model, again: None, file: None, deadline, takes, walked: None, note: None })
+        Ok(Model { model, again: None, file: None, deadline, takes, interpreted: None, note: None })
     }
 
     /// The model, whose file holds `proto`, as one whose inputs are wanted. Nobody knows whether it takes those that are tried:
@@ -248,7 +248,7 @@ impl Model {
     /// The same, and says how far it is.
     pub(crate) fn run_told(self, tensors: Vec<Arc<Tensor>>) -> TractResult<RunResult> {
         const RUNNING: &str = "running";
-        let Some(nodes) = self.walked.as_ref().map(Walked::nodes) else {
+        let Some(nodes) = self.interpreted.as_ref().map(Interpreted::nodes) else {
             tell("making a plan");
             let ready = self.ready(&tensors, None)?;
             tell(RUNNING);
@@ -266,12 +266,15 @@ impl Model {
         audit: Option<&Audit>,
     ) -> TractResult<Ready> {
         let facts: Vec<InputFact> = tensors.iter().map(|tensor| taken(tensor)).collect();
-        if let Some(walked) = self.walked {
+        if let Some(interpreted) = self.interpreted {
             if let Some(audit) = audit {
-                walked.watch(audit);
+                interpreted.watch(audit);
             }
             let types = self.takes.inputs.iter().map(|input| input.ty).collect();
-            return Ok(Ready { facts, way: RunMode::Nodes { walked, types, note: self.note } });
+            return Ok(Ready {
+                facts,
+                way: RunMode::Nodes { interpreted, types, note: self.note },
+            });
         }
         let names: Vec<String> = self.model.outputs.iter().map(|o| self.name(*o)).collect();
         let (again, deadline) = (self.again, self.deadline);
@@ -336,7 +339,7 @@ enum RunMode {
     /// With the names and types of its outputs.
     Plan { plan: Plan, names: Vec<String>, types: Vec<ElementType>, file: Option<PathBuf> },
     /// With the types of its inputs, and why it is not a plan.
-    Nodes { walked: Walked, types: Vec<ElementType>, note: Option<String> },
+    Nodes { interpreted: Interpreted, types: Vec<ElementType>, note: Option<String> },
 }
 
 impl Ready {
@@ -365,12 +368,12 @@ impl Ready {
     ) -> TractResult<RunResult> {
         let (plan, names, types, file) = match &self.way {
             RunMode::Plan { plan, names, types, file } => (plan, names, types, file),
-            RunMode::Nodes { walked, types, note } => {
+            RunMode::Nodes { interpreted, types, note } => {
                 let typed = |(tensor, ty): (Arc<Tensor>, &ElementType)| {
                     Ok(OnnxTensor::new(*ty, Arc::unwrap_or_clone(tensor))?)
                 };
                 let inputs = tensors.into_iter().zip(types).map(typed);
-                let outputs = walked.run(inputs.collect::<TractResult<_>>()?, observer)?;
+                let outputs = interpreted.run(inputs.collect::<TractResult<_>>()?, observer)?;
                 return Ok(RunResult { outputs, note: note.clone() });
             }
         };

@@ -43,7 +43,7 @@ impl Probed {
         let lenient = strict.clone().with_ignore_value_info(true).with_ignore_output_types(true);
         let survey = model_proto::survey(&lenient, proto.clone(), folder.as_deref())?;
         // What no plan has may run node by node, and is refused there if it does not.
-        let is_run = |error: &Error| loader.walks() && error.kind() == ErrorKind::Tract;
+        let is_run = |error: &Error| loader.interprets() && error.kind() == ErrorKind::Tract;
         if let Some(problem) = survey.problems().iter().find(|problem| !is_run(problem.error())) {
             return Err(problem.error().clone().into());
         }

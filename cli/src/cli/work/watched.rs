@@ -84,7 +84,7 @@ impl<'a> Watched<'a> {
         let ran = self.attempt(&tensors, told.as_mut().map(|told| told as &mut dyn Observer));
         let ran = match ran {
             // The further outputs may be what a plan fails at.
-            Err(_) if !self.exposed.is_empty() && !self.walks() => {
+            Err(_) if !self.exposed.is_empty() && !self.interprets() => {
                 self.exposed.clear();
                 (self.model, self.ready) = (self.probed.model()?, None);
                 self.audit = self.probed.survey.audit();
@@ -126,8 +126,8 @@ impl<'a> Watched<'a> {
     }
 
     /// Whether the model runs node by node.
-    pub(crate) fn walks(&self) -> bool {
-        self.probed.loader.walks()
+    pub(crate) fn interprets(&self) -> bool {
+        self.probed.loader.interprets()
     }
 
     fn attempt(

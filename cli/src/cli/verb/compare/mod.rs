@@ -179,7 +179,7 @@ impl Verb for Compare {
                 is_strict: self.strict,
                 search: self.search.clone(),
                 has_verdict: !self.no_verdict,
-                samples: self.samples,
+                band_runs: self.samples,
             })
         };
         let requests = self.converted.iter().map(request).collect::<anyhow::Result<Vec<_>>>()?;

@@ -31,7 +31,7 @@ pub(super) struct Runner<'a> {
     /// What the last run has shown of every tensor, if it went node by node.
     trace: Option<Trace>,
     /// The model node by node, where a plan makes the outputs.
-    walked: Option<Interpreter>,
+    interpreter: Option<Interpreter>,
     /// What operators are given, where that is wanted.
     operators: Option<Operators>,
 }
@@ -41,7 +41,7 @@ impl<'a> Runner<'a> {
     pub(super) fn of(side: &'a Side, further: Vec<String>, notes: &mut Vec<String>) -> Runner<'a> {
         let watched = side.model.as_ref().map(|loaded| Watched::of(&loaded.probed, &further));
         let watched = watched.and_then(|watched| noted(watched, notes));
-        Runner { side, watched, further, trace: None, walked: None, operators: None }
+        Runner { side, watched, further, trace: None, interpreter: None, operators: None }
     }
 
     /// The same, looking at the numbers that operators are given where inputs were chosen.
@@ -76,7 +76,7 @@ impl<'a> Runner<'a> {
             let mut observed = Observed::of(&mut trace, self.operators.as_mut());
             match noted(watched.run(set, false, Some(&mut observed)), notes) {
                 Some(run) => {
-                    self.trace = watched.walks().then_some(trace);
+                    self.trace = watched.interprets().then_some(trace);
                     if place + 1 == sets.len() {
                         watched.rest();
                     }
@@ -103,11 +103,11 @@ impl<'a> Runner<'a> {
         }
         let loaded = self.side.model.as_ref().context("a model")?;
         let tensors = sets.get(place).context("as many sets on both sides")?.tensors()?;
-        let model = match self.walked.take() {
+        let model = match self.interpreter.take() {
             Some(model) => model,
             None => loaded.interpreter()?,
         };
-        Ok(Trace::of(self.walked.insert(model), loaded.inputs(&tensors)?)?)
+        Ok(Trace::of(self.interpreter.insert(model), loaded.inputs(&tensors)?)?)
     }
 
     /// What the casts did.

@@ -195,7 +195,7 @@ impl Request for TestRequest {
         let TestRequest { case, tolerance } = self;
         self.of_tensors(loader).or_else(|error| match ModelHeader::of(&case.model) {
             Ok(Some(header)) => {
-                let note = (!loader.walks()).then(|| NO_TENSORS.into());
+                let note = (!loader.interprets()).then(|| NO_TENSORS.into());
                 Ok(Tested { failure: header.failure((case, loader), *tolerance)?, note })
             }
             _ => Err(error),

@@ -47,7 +47,7 @@ use crate::cli::progress;
 use crate::cli::work::engine::ProgressObserver;
 use crate::cli::work::spelt::makes_the_same;
 use crate::cli::work::weights as compared;
-use band::{Band, Samples};
+use band::{Band, PerturbedRuns};
 use exact_inputs::{inputs_of, other_inputs, saved_inputs, set_inputs};
 use fault::Fault;
 pub(super) use judge::{Grounds, judge};
@@ -72,7 +72,7 @@ pub(super) struct Subject<'a> {
     /// Those of which a few values are.
     pub(super) changed_in_few: HashSet<String>,
     /// How often the conversion runs with its roundings perturbed; `None` where that depends on its size.
-    pub(super) samples: Option<u64>,
+    pub(super) band_runs: Option<u64>,
 }
 
 impl<'a> Subject<'a> {
@@ -89,7 +89,7 @@ impl<'a> Subject<'a> {
             casts: weights.map(|weights| weights.casts.clone()).unwrap_or_default(),
             changed: changed().map(|weight| weight.fact.name.clone()).collect(),
             changed_in_few: in_few.map(|weight| weight.fact.name.clone()).collect(),
-            samples: request.samples,
+            band_runs: request.band_runs,
         }
     }
 }
@@ -221,9 +221,9 @@ impl<'a> LocalComparison<'a> {
             let (model, exact) = (&self.model, &**trace_b);
             let made = || outputs.iter().filter_map(|(_, output)| exact.first(output));
             let usual = || band::usual_count(exact.weights(), made());
-            let count = self.subject.samples.unwrap_or_else(usual);
-            let samples = Samples { exact, model, inputs: given()?, count };
-            let (walked, found, seeds) = samples.beside(at_once, walked)?;
+            let count = self.subject.band_runs.unwrap_or_else(usual);
+            let runs = PerturbedRuns { exact, model, inputs: given()?, count };
+            let (walked, found, seeds) = runs.beside(at_once, walked)?;
             (*band, self.local.seeds) = (Some(found), seeds);
             walked
         };

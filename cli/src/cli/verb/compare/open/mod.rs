@@ -58,7 +58,7 @@ pub(crate) struct CompareRequest {
     /// Whether a verdict is made; nothing but the tolerance judges otherwise.
     pub(crate) has_verdict: bool,
     /// How often the conversion runs with its roundings perturbed; `None` where that depends on its size.
-    pub(crate) samples: Option<u64>,
+    pub(crate) band_runs: Option<u64>,
 }
 
 impl CompareRequest {
@@ -76,7 +76,7 @@ impl CompareRequest {
             is_strict: false,
             search: SearchArgs::none(),
             has_verdict: true,
-            samples: Some(0),
+            band_runs: Some(0),
         }
     }
 }

@@ -35,7 +35,7 @@ fn power(x: &SharedTensor, y: &SharedTensor) -> Option<f64> {
     Some(power)
 }
 
-/// How far samples put the values of a conversion from what `exact` has of them, by their power.
+/// How far perturbed runs put the values of a conversion from what `exact` has of them, by their power.
 pub(super) type Band = HashMap<String, f64>;
 
 /// How often a conversion of so many weights, which makes these outputs, runs where nobody says. The more errors add up in a value,
@@ -51,14 +51,14 @@ pub(super) fn usual_count<'a>(
 }
 
 /// Runs of the conversion, perturbed by the seeds from 1 on. They know nothing of one another.
-pub(super) struct Samples<'a> {
+pub(super) struct PerturbedRuns<'a> {
     pub(super) exact: &'a Trace,
     pub(super) model: &'a Interpreter,
     pub(super) inputs: Vec<OnnxTensor>,
     pub(super) count: u64,
 }
 
-impl Samples<'_> {
+impl PerturbedRuns<'_> {
     /// Runs them on as many threads as may run at once, of which this one does other work first. The
     /// seeds are those that the conversion ran with. Its errors are those of the other work.
     pub(super) fn beside<T>(
@@ -97,7 +97,7 @@ impl Samples<'_> {
         Ok((done, band, seeds))
     }
 
-    /// How far a sample puts the values; `None` if it cannot run: a size that is computed of perturbed
+    /// How far a run puts the values; `None` if it cannot run: a size that is computed of perturbed
     /// values may not fit.
     fn noise(&self, seed: u64) -> Option<HashMap<String, f64>> {
         let mut perturbed = Perturbed::new(self.exact, seed);
@@ -114,7 +114,7 @@ fn is_mask(want: &[f64]) -> bool {
     want.iter().any(is_end) && want.iter().all(|x| is_end(x) || x.abs() < STANDS_FOR_INFINITY)
 }
 
-/// The errors of each value of both sides, with the band of those that samples reach. What a mask is
+/// The errors of each value of both sides, with the band of those that perturbed runs reach. What a mask is
 /// off by is no error: it ends where its type does.
 pub(super) fn both_errors((a, b, sites): (&Trace, &Trace, &Sites), band: &Band) -> Vec<BothErrors> {
     let row = |site: &Site| {
