@@ -18,9 +18,9 @@ use crate::cli::tensor::NamedTensor;
 use crate::cli::work::adapt_inputs::taken_alike;
 use crate::cli::work::model::Loader;
 
-/// The most runs of the model, each on one set of inputs; and for how many sets there are so many.
+/// The most runs of the model, each on one set of inputs; and of how many sets at most each has so many.
 pub(super) const RUNS: usize = 30;
-const SETS: usize = 5;
+const SETS_IN_FULL: usize = 5;
 
 /// Runs models and counts how often.
 pub(crate) struct CountedRuns<'a> {
@@ -76,7 +76,7 @@ impl<'a> CountedRuns<'a> {
     }
 
     fn most(&self) -> usize {
-        RUNS * self.sets.len().clamp(1, SETS)
+        RUNS * self.sets.len().clamp(1, SETS_IN_FULL)
     }
 }
 

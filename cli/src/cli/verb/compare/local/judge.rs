@@ -211,10 +211,10 @@ fn of_weight(weight: &ComparedWeight, local: &Local) -> Culprit {
 
 /// How far an output is off, by its size; infinitely where NaN or infinities differ.
 fn error(output: &ComparedTensor) -> f64 {
-    let is_number = |ty: &str| ElementType::from_name(ty).is_some_and(|ty| ty.is_float());
-    let are_numbers = is_number(&output.reference_type) || is_number(&output.converted_type);
+    let is_float = |ty: &str| ElementType::from_name(ty).is_some_and(|ty| ty.is_float());
+    let are_floats = is_float(&output.reference_type) || is_float(&output.converted_type);
     match output.relative_error() {
-        error if are_numbers || output.problem.is_some() || output.apart() > 0 => error,
+        error if are_floats || output.problem.is_some() || output.apart() > 0 => error,
         _ => output.differing as f64 / output.elements.max(1) as f64,
     }
 }

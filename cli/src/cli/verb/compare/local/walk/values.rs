@@ -17,7 +17,7 @@ const WEIGHT: usize = 64;
 /// How many roundings, at the largest value, bodies may make of what they capture.
 pub(super) const INSIDE: f64 = 32.0;
 /// A mask may be cut off to this magnitude.
-const MASK: f64 = 1e3;
+const LEAST_OF_MASK: f64 = 1e3;
 
 /// What a node that makes no floats was given, without doubt where that is all that the reference had:
 /// no tie then falls the other way.
@@ -111,7 +111,7 @@ pub(super) fn narrowed(trace: &Trace) -> HashMap<&str, f64> {
 #[inline(always)]
 pub(super) fn is_mask(got: f64, want: f64, cuts_masks: bool) -> bool {
     let is_infinite =
-        (want.abs() >= STANDS_FOR_INFINITY) & (got * want > 0.0) & (got.abs() >= MASK);
+        (want.abs() >= STANDS_FOR_INFINITY) & (got * want > 0.0) & (got.abs() >= LEAST_OF_MASK);
     is_infinite | cuts_masks & is_cut_mask(got, want)
 }
 
