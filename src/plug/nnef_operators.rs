@@ -9,7 +9,7 @@
 use tract_nnef::internal::*;
 use tract_nnef::ser::{array, tdims};
 use tract_onnx::tract_core::ops::binary::{BinMiniOp, TypedBinOp};
-use tract_onnx::tract_core::ops::logic::{And, Or, Xor};
+use tract_onnx::tract_core::ops::logic::{And, BitAnd, Or, Xor};
 use tract_onnx::tract_core::ops::math::{Add, Mul, Pow, Sub};
 
 use crate::ops::cast::bit_cast::OnnxBitCast;
@@ -85,6 +85,7 @@ fn visit_all(visitor: &mut impl OperatorVisitor) {
     visitor.visit_binary("tract_onnx_cast_exact_and", Unsimplified(And));
     visitor.visit_binary("tract_onnx_cast_exact_or", Unsimplified(Or));
     visitor.visit_binary("tract_onnx_cast_exact_xor", Unsimplified(Xor));
+    visitor.visit_binary("tract_onnx_cast_exact_bitand", Unsimplified(BitAnd));
     visitor.visit::<Activate>();
     visitor.visit::<CorrectedSum>();
     visitor.visit::<BorderPad>();

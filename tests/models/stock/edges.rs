@@ -123,6 +123,16 @@ fn of_no_elements() -> Vec<Case> {
         ];
         Case { tensors, y: Some(shape(&[1, 2], &[true; 2])), ..of(operator, nodes) }
     };
+    // What zero absorbs is a constant, whose quotient is one element.
+    let absorbed = vec![
+        node("BitwiseAnd", &["x", "c"], &["z"], vec![]),
+        node("Div", &["z", "d"], &["y"], vec![]),
+    ];
+    let divided = vec![
+        ("x", Open, shape(&[3, 1], &[5i64; 3])),
+        ("c", Constant, tensor1(&[0i64])),
+        ("d", Input, tensor0(7i64)),
+    ];
     let columns = ("x", Open, Tensor::zero::<f32>(&[2, 0]).expect("no elements"));
     let bounds = vec![columns, bound("start", 3), bound("end", -1), bound("axis", 0)];
     let joined = node("Concat", &["a", "b"], &["both"], vec![int("axis", 0)]);
@@ -157,6 +167,11 @@ fn of_no_elements() -> Vec<Case> {
         then("Split", split, parts, none_of(5)),
         logic("And"),
         logic("Or"),
+        Case {
+            tensors: divided,
+            y: Some(shape(&[3, 1], &[0i64; 3])),
+            ..of("BitwiseAnd", absorbed)
+        },
     ]
 }
 

@@ -9,7 +9,7 @@
 //! - `Mul`, `Add`, `Sub` and `Pow` with a constant: tract removes what changes nothing, and looks for
 //!   it in FLOAT. A DOUBLE of 1e-60 is a zero there, and 1 + 1e-10 a one; −0 + 0 is −0. Of other
 //!   factors it makes others too (`factors`).
-//! - `And`, `Or`, `Xor`, `Mul`, `Add` and `Sub` with one value throughout, where sizes are open: tract
+//! - `And`, `Or`, `Xor`, `BitwiseAnd`, `Mul`, `Add` and `Sub` with one value throughout, where sizes are open: tract
 //!   forgets them. `And`, `Or` and `Xor` of a result beyond the limits as well, which tract makes while it loads.
 //! - `PRelu` by a constant, as `Mul`.
 //! - `Equal` of BOOL, which tract does not have.
@@ -19,7 +19,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::binary::{BinMiniOp, TypedBinOp};
 use tract_onnx::tract_core::ops::cast::{cast, wire_cast};
 use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
-use tract_onnx::tract_core::ops::logic::{And, Iff, Or, Xor, comp_gt, not};
+use tract_onnx::tract_core::ops::logic::{And, BitAnd, Iff, Or, Xor, comp_gt, not};
 use tract_onnx::tract_core::ops::math::{Add, Div, Mul, Pow, Sub};
 use tract_onnx::tract_core::tract_linalg::BinOp;
 
@@ -114,11 +114,11 @@ fn made(model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<TVec<usiz
     Ok(made.iter().map(|size| size.to_usize().ok()).collect())
 }
 
-/// Wires `And`, `Or` and `Xor` of open sizes: an operand may turn out to be a constant when the model is simplified, and tract
+/// Wires `And`, `Or`, `Xor` and `BitwiseAnd` of open sizes: an operand may turn out to be a constant when the model is simplified, and tract
 /// then makes a constant of the result, however large.
 pub(crate) fn logic(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
-    let ty = DatumType::Bool;
-    if types(model, inputs)? != Some([ty; 2]) {
+    let Some([ty, other]) = types(model, inputs)? else { return Ok(None) };
+    if ty != other || ty != DatumType::Bool && !is_integer(ty) {
         return Ok(None);
     }
     if made(model, inputs)?.is_some_and(|made| is_kept(&made, ty)) {
@@ -127,7 +127,8 @@ pub(crate) fn logic(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]
     let op: Box<dyn BinMiniOp> = match site.proto.op_type.as_str() {
         "And" => Box::new(Unsimplified(And)),
         "Or" => Box::new(Unsimplified(Or)),
-        _ => Box::new(Unsimplified(Xor)),
+        "Xor" => Box::new(Unsimplified(Xor)),
+        _ => Box::new(Unsimplified(BitAnd)),
     };
     wire(site, model, inputs, op, ty)
 }

@@ -52,6 +52,7 @@ pub(crate) const FIXES: &[OperatorFix] = &[
     fix(&["Acosh", "Asinh", "Softplus"], hook(functions::function), "overflows", "Softplus, Asinh, Acosh of large numbers"),
     fix(&["Add"], hook(binary::add), "simplifies sums of a DOUBLE and almost 0", "Mul, Div by almost 1, Add, Sub of almost 0 (DOUBLE)"),
     fix(&["And", "Or"], hook(binary::logic), "forgets open sizes", "logic with a constant, of open sizes"),
+    fix(&["BitwiseAnd"], hook(binary::logic), "forgets open sizes", "logic with a constant, of open sizes"),
     fix(&["ArgMax", "ArgMin"], hook(reductions::row), "panics at an axis that there is not", "reductions along an axis that there is not"),
     fix(&["Attention"], By::Build(attention::build), "gives NaN for a row of which all is hidden", "Attention, a row of which all is hidden"),
     fix(&["AveragePool"], By::Hook(Hook::Checked(windows::check, windows::stock)), "takes a window that has no room", "MaxPool, AveragePool of a window that has no room"),
