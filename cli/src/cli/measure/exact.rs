@@ -1,5 +1,7 @@
 //! Elements by their exact values, whatever their types.
 
+use std::ops::Range;
+
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{Number, Numbers, Reach};
 use tract_onnx_cast::{ElementType, Family};
@@ -16,6 +18,14 @@ impl ExactValues {
             Family::Text => ExactValues::Texts(tensor.try_as_plain_ram()?.as_slice()?.to_vec()),
             _ => ExactValues::Numbers(Numbers::of(ty, tensor)?),
         })
+    }
+
+    /// Some of them, where they are no integers of 64 bits and no text.
+    pub(crate) fn reals(&self, places: Range<usize>) -> Option<&[f64]> {
+        match self {
+            ExactValues::Numbers(numbers) => numbers.reals()?.get(places),
+            ExactValues::Texts(_) => None,
+        }
     }
 
     pub(crate) fn element(&self, index: usize) -> Element<'_> {

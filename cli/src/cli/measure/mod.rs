@@ -1,14 +1,11 @@
 //! How far tensors are apart, whatever their element types: exact values (`exact`, `value`), the
-//! metrics of a pair of tensors (`metrics`, of `angle` and `noise`), of a pair of weights
-//! (`weight`), and the tolerances that they are held against. `reals` reads many elements as
-//! numbers, `lanes` adds many up.
+//! metrics of a pair of tensors (`metrics`), of a pair of weights (`weight`), and the tolerances
+//! that they are held against. `reals` reads many elements as numbers, `lanes` adds many up.
 
-pub(crate) mod angle;
 pub(crate) mod elements;
 pub(crate) mod exact;
 pub(crate) mod lanes;
 pub(crate) mod metrics;
-mod noise;
 pub(crate) mod number;
 pub(crate) mod pairing;
 pub(crate) mod range;

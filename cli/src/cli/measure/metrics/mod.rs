@@ -1,15 +1,22 @@
-//! How far two tensors are apart, whatever their element types.
+//! How far two tensors are apart, whatever their element types: `Metrics::element` says what one
+//! element adds, `finite` does the same of many, `angle` and `noise` are of the whole.
 
+mod angle;
+mod finite;
+mod noise;
+
+use std::ops::Range as Places;
 use std::sync::LazyLock;
 
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{self, Range, Reach};
 use tract_onnx_cast::{ElementType, Family};
 
+use self::angle::Angle;
+use self::noise::{Noise, Ranking};
 use crate::cli::found::compared::{ComparedTensor, Confidence, PairedBy};
-use crate::cli::measure::angle::Angle;
 use crate::cli::measure::exact::{Element, ExactValues, coarser};
-use crate::cli::measure::noise::{Noise, Ranking};
+use crate::cli::measure::lanes::AT_ONCE;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::SourceRange;
 use crate::cli::measure::reach;
@@ -114,18 +121,11 @@ impl Metrics {
             ExactValues::of(reference.ty, &reference.tensor)?,
             ExactValues::of(converted.ty, &converted.tensor)?,
         );
-        for index in 0..reference.tensor.len() {
-            let was_whole = self.tensor.apart() == 0;
-            let is_within = self.element(x.element(index), y.element(index));
-            // An infinity or a NaN tells more than what has only drifted before it.
-            let is_gravest = was_whole && self.tensor.apart() > 0;
-            if !is_within && (is_gravest || self.tensor.first_mismatch.is_none()) {
-                let place = coordinates(index, a);
-                let shown = |side: &NamedTensor| shown(side.ty, &side.tensor, index);
-                let (reference, converted) = (shown(reference)?, shown(converted)?);
-                self.tensor.first_mismatch = Some(format!(
-                    "at {place:?}: {reference} in the reference, {converted} converted"
-                ));
+        let length = reference.tensor.len();
+        for start in (0..length).step_by(AT_ONCE) {
+            let places = start..length.min(start + AT_ONCE);
+            if !self.finite(x.reals(places.clone()), y.reals(places.clone())) {
+                self.each(places, (&x, &y), (reference, converted))?;
             }
         }
         if let Some(ranking) = &mut self.ranking
@@ -135,6 +135,30 @@ impl Metrics {
         }
         self.tensor.elements += reference.tensor.len() as u64;
         self.range.merge(&audit::range(reference.ty, &reference.tensor)?);
+        Ok(())
+    }
+
+    /// Compares elements one after the other.
+    fn each(
+        &mut self,
+        places: Places<usize>,
+        (x, y): (&ExactValues, &ExactValues),
+        (reference, converted): (&NamedTensor, &NamedTensor),
+    ) -> TractResult<()> {
+        for index in places {
+            let was_whole = self.tensor.apart() == 0;
+            let is_within = self.element(x.element(index), y.element(index));
+            // An infinity or a NaN tells more than what has only drifted before it.
+            let is_gravest = was_whole && self.tensor.apart() > 0;
+            if !is_within && (is_gravest || self.tensor.first_mismatch.is_none()) {
+                let place = coordinates(index, reference.tensor.shape());
+                let shown = |side: &NamedTensor| shown(side.ty, &side.tensor, index);
+                let (reference, converted) = (shown(reference)?, shown(converted)?);
+                self.tensor.first_mismatch = Some(format!(
+                    "at {place:?}: {reference} in the reference, {converted} converted"
+                ));
+            }
+        }
         Ok(())
     }
 
@@ -195,7 +219,7 @@ impl Metrics {
             }
         }
         if error > 0.0
-            && let Some(count) = self.errors.get_mut(decade(relative))
+            && let Some(count) = self.errors.get_mut(decade(&POWERS, relative))
         {
             *count += 1;
         }
@@ -291,12 +315,13 @@ static POWERS: LazyLock<Vec<f64>> =
     LazyLock::new(|| (-LAST_DECADE..=LAST_DECADE + 1).map(|decade| 10f64.powi(decade)).collect());
 
 /// The place of the decade of a relative error.
-fn decade(relative: f64) -> usize {
+#[inline(always)]
+fn decade(powers: &[f64], relative: f64) -> usize {
     let exponent = ((relative.to_bits() >> 52) & 0x7ff) as i32 - 1023;
     // The decade of the power of two below; the number may be in the next.
     let low = (f64::from(exponent) * std::f64::consts::LOG10_2).floor() as i32;
     let next = (low + 1).clamp(-LAST_DECADE, LAST_DECADE + 1) + LAST_DECADE;
-    let is_next = POWERS.get(next as usize).is_some_and(|power| relative >= *power);
+    let is_next = powers.get(next as usize).is_some_and(|power| relative >= *power);
     let decade = low + i32::from(is_next);
     (decade.clamp(-LAST_DECADE, LAST_DECADE) + LAST_DECADE) as usize
 }
@@ -352,13 +377,13 @@ mod tests {
         let mut relative = 1.234e-45;
         while relative < 1e45 {
             let expected = f64::log10(relative).floor().clamp(-40.0, 40.0) as i32 + LAST_DECADE;
-            assert_eq!(decade(relative) as i32, expected, "{relative}");
+            assert_eq!(decade(&POWERS, relative) as i32, expected, "{relative}");
             relative *= 1.7;
         }
         let exact =
             [(1e-40, 0), (1e-3, 37), (0.1, 39), (1.0, 40), (1000.0, 43), (f64::INFINITY, 80)];
         for (relative, expected) in exact {
-            assert_eq!(decade(relative), expected, "{relative}");
+            assert_eq!(decade(&POWERS, relative), expected, "{relative}");
         }
     }
 

@@ -2,8 +2,8 @@
 
 /// What the angle between two vectors is made of. Squares of very large and very small numbers are
 /// kept from overflowing, and from vanishing, by scales that are powers of two.
-#[derive(Default)]
-pub(crate) struct Angle {
+#[derive(Default, Clone, Copy)]
+pub(super) struct Angle {
     dot: f64,
     /// The squares of the lengths.
     squares: (f64, f64),
@@ -13,7 +13,7 @@ pub(crate) struct Angle {
 }
 
 impl Angle {
-    pub(crate) fn add(&mut self, a: f64, b: f64) {
+    pub(super) fn add(&mut self, a: f64, b: f64) {
         let (of_a, of_b) = (grown(self.scales.0, a), grown(self.scales.1, b));
         self.dot *= of_a.1 * of_b.1;
         self.squares.0 *= of_a.1 * of_a.1;
@@ -24,9 +24,25 @@ impl Angle {
         self.squares = (self.squares.0 + a * a, self.squares.1 + b * b);
     }
 
+    /// Adds many, given the largest magnitude of either side, with the same sums as if each were
+    /// added alone.
+    #[inline(always)]
+    pub(super) fn add_many(&mut self, a: &[f64], b: &[f64], largest: (f64, f64)) {
+        let Angle { mut dot, mut squares, scales } = *self;
+        if largest.0 > scales.0 || largest.1 > scales.1 {
+            return a.iter().zip(b).for_each(|(a, b)| self.add(*a, *b));
+        }
+        for (a, b) in a.iter().zip(b) {
+            let (a, b) = (scaled(*a, scales.0), scaled(*b, scales.1));
+            dot += a * b;
+            squares = (squares.0 + a * a, squares.1 + b * b);
+        }
+        *self = Angle { dot, squares, scales };
+    }
+
     /// The cosine; `None` if one of the vectors is zero, for it has no direction. Two zero vectors
     /// count as the same.
-    pub(crate) fn cosine(&self) -> Option<f64> {
+    pub(super) fn cosine(&self) -> Option<f64> {
         let norm = (self.squares.0 * self.squares.1).sqrt();
         match self.squares {
             (0.0, 0.0) => Some(1.0),
