@@ -135,25 +135,11 @@ pub(super) fn in_pieces(
     memory: &Memory,
     mut read: impl FnMut(usize, &mut [u8]) -> TractResult<()>,
 ) -> TractResult<Tensor> {
-    anyhow::ensure!(datum_type.is_number(), "{datum_type:?} is no number");
-    let elements: usize = shape.iter().product();
-    if elements * datum_type.size_of() <= piece {
-        let mut tensor = Tensor::zero_dt(datum_type, shape)?;
-        read(0, tensor.as_bytes_mut())?;
-        return Ok(tensor);
+    let mut tensor = memory.written(datum_type, shape)?;
+    for (place, part) in tensor.as_bytes_mut().chunks_mut(piece.max(1)).enumerate() {
+        read(place * piece, part)?;
     }
-    let mut bytes = vec![0; piece];
-    // SAFETY: numbers are plain bytes; every piece is written, or the tensor is dropped.
-    unsafe {
-        fill(datum_type, shape, memory, |output| {
-            for (place, part) in output.chunks_mut(piece).enumerate() {
-                let bytes = &mut bytes[..part.len()];
-                read(place * piece, bytes)?;
-                part.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), part.len());
-            }
-            Ok(())
-        })
-    }
+    Ok(tensor)
 }
 
 /// A tensor whose axis `from` is moved to the place `to`; `None` where its elements are no plain words,

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use anyhow::ensure;
 use tract_onnx::prelude::{Blob, DatumType, Tensor, TractResult};
 use tract_onnx::tract_core::internal::{ExoticFact, PlainStorage, TensorStorage, vector_size};
 
@@ -45,9 +46,16 @@ struct TensorPool {
     /// How many outputs have been made.
     made: usize,
     /// Buffers and when they were kept, oldest first.
-    buffers: VecDeque<(usize, Blob)>,
+    buffers: VecDeque<(usize, Buffer)>,
     /// Tensors that may still be in use, and when they were made, oldest first.
     strings: VecDeque<(usize, Arc<Tensor>)>,
+}
+
+/// Memory of a tensor of plain numbers.
+struct Buffer {
+    blob: Blob,
+    /// Whether every byte has been written, so that anybody may look at them.
+    is_written: bool,
 }
 
 /// What is kept, which is sound whatever another thread was doing to it when it panicked.
@@ -56,16 +64,19 @@ fn kept(memory: &Mutex<TensorPool>) -> MutexGuard<'_, TensorPool> {
 }
 
 impl TensorPool {
-    /// The newest buffer of a size.
-    fn take_buffer(&mut self, bytes: usize) -> Option<Blob> {
+    /// The newest buffer of a size, one that has been written if that is asked for.
+    fn take_buffer(&mut self, bytes: usize, is_written: bool) -> Option<Buffer> {
         self.made += 1;
-        let newest = self.buffers.iter().rposition(|(_, buffer)| buffer.len() == bytes)?;
+        let is_one = |(_, buffer): &(usize, Buffer)| {
+            buffer.blob.len() == bytes && (buffer.is_written || !is_written)
+        };
+        let newest = self.buffers.iter().rposition(is_one)?;
         self.buffers.remove(newest).map(|(_, buffer)| buffer)
     }
 
     /// Keeps a buffer; what is too old by now is the caller's to free, when others do not wait for it.
     #[must_use]
-    fn keep_buffer(&mut self, buffer: Blob, home: &Arc<Mutex<TensorPool>>) -> Vec<Blob> {
+    fn keep_buffer(&mut self, buffer: Buffer, home: &Arc<Mutex<TensorPool>>) -> Vec<Buffer> {
         self.buffers.push_back((self.made, buffer));
         let oldest = self.made.saturating_sub(Arc::strong_count(home).max(self.least));
         let too_old = self.buffers.partition_point(|(made, _)| *made < oldest);
@@ -115,18 +126,37 @@ impl Memory {
         shape: &[usize],
     ) -> TractResult<Tensor> {
         debug_assert!(datum_type.is_copy());
-        let multiply = |product: usize, dim: &usize| product.checked_mul(*dim);
-        let bytes = shape.iter().try_fold(datum_type.size_of(), multiply);
-        match bytes.filter(|bytes| *bytes >= KEPT_FROM) {
+        match kept_bytes(datum_type, shape) {
             Some(bytes) => {
-                let used = kept(&self.0).take_buffer(bytes);
-                let storage = PlainStorage::from(used.unwrap_or_else(|| fresh(bytes)));
-                let storage = Recycled { storage, home: Arc::downgrade(&self.0) };
-                Ok(Tensor::from_storage(datum_type, shape, storage))
+                let used = kept(&self.0).take_buffer(bytes, false);
+                let blob = used.map_or_else(|| fresh(bytes), |buffer| buffer.blob);
+                Ok(self.tensor(datum_type, shape, Buffer { blob, is_written: false }))
             }
             // SAFETY: that of this function.
             None => unsafe { Tensor::uninitialized_dt(datum_type, shape) },
         }
+    }
+
+    /// A tensor of numbers, whose bytes are zeros or what another one had.
+    pub(super) fn written(&self, datum_type: DatumType, shape: &[usize]) -> TractResult<Tensor> {
+        ensure!(datum_type.is_number(), "{datum_type:?} is no number");
+        let Some(bytes) = kept_bytes(datum_type, shape) else {
+            return Tensor::zero_dt(datum_type, shape);
+        };
+        let used = kept(&self.0).take_buffer(bytes, true);
+        let buffer = used.unwrap_or_else(|| {
+            let mut blob = fresh(bytes);
+            blob.fill(0);
+            Buffer { blob, is_written: true }
+        });
+        Ok(self.tensor(datum_type, shape, buffer))
+    }
+
+    fn tensor(&self, datum_type: DatumType, shape: &[usize], buffer: Buffer) -> Tensor {
+        let Buffer { blob, is_written } = buffer;
+        let home = Arc::downgrade(&self.0);
+        let storage = Recycled { storage: PlainStorage::from(blob), is_written, home };
+        Tensor::from_storage(datum_type, shape, storage)
     }
 
     /// A tensor of strings, which `fill` writes over whatever they are, every one. A large one is shared with what is
@@ -173,6 +203,13 @@ impl Memory {
     }
 }
 
+/// How many bytes a tensor has whose memory is kept; `None` of one that is too small, or too large for any memory.
+fn kept_bytes(datum_type: DatumType, shape: &[usize]) -> Option<usize> {
+    let multiply = |product: usize, dim: &usize| product.checked_mul(*dim);
+    let bytes = shape.iter().try_fold(datum_type.size_of(), multiply);
+    bytes.filter(|bytes| *bytes >= KEPT_FROM)
+}
+
 /// A new tensor of strings, empty ones until `fill` writes them.
 #[inline]
 pub(super) fn new_strings(
@@ -194,6 +231,8 @@ pub(super) fn owns_its_bytes(tensor: &Tensor) -> bool {
 /// Plain memory of a tensor, which goes back to where it has come from, if that is still there.
 struct Recycled {
     storage: PlainStorage,
+    /// As of a [`Buffer`].
+    is_written: bool,
     home: Weak<Mutex<TensorPool>>,
 }
 
@@ -225,9 +264,10 @@ fn ask_for_huge_pages(blob: &Blob) {
 impl Drop for Recycled {
     fn drop(&mut self) {
         let Some(home) = self.home.upgrade() else { return };
-        let buffer = std::mem::take(&mut self.storage).into_blob();
+        let blob = std::mem::take(&mut self.storage).into_blob();
         // A tensor that was taken apart has left its buffer elsewhere.
-        if buffer.len() >= KEPT_FROM {
+        if blob.len() >= KEPT_FROM {
+            let buffer = Buffer { blob, is_written: self.is_written };
             let too_old = kept(&home).keep_buffer(buffer, &home);
             drop(too_old);
         }

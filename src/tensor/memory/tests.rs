@@ -47,7 +47,7 @@ fn what_every_cast_has_passed_by_is_given_back() {
     let casts: Vec<Memory> = (0..3).map(|_| memory.clone()).collect();
     drop(memory);
     let held = |casts: &[Memory]| -> usize {
-        kept(&casts[0].0).buffers.iter().map(|(_, buffer)| buffer.len()).sum()
+        kept(&casts[0].0).buffers.iter().map(|(_, buffer)| buffer.blob.len()).sum()
     };
     for cast in &casts {
         drop(bytes(cast, 2 * KEPT_FROM));
@@ -120,4 +120,22 @@ fn strings_that_tract_leaves_uninitialised_are_empty() {
         drop(new_strings(shape, look).expect("a tensor"));
         assert_eq!(found, vec![(0, 0); count], "{shape:?}");
     }
+}
+
+/// What nobody has written to may not be looked at.
+#[test]
+fn only_memory_that_was_written_is_handed_out_as_written() {
+    let memory = Memory::of_weights();
+    let shape = [KEPT_FROM + 12_345];
+    let kept = bytes(&memory, shape[0]);
+    let unwritten = address(&kept);
+    drop(kept);
+    let mut first = memory.written(DatumType::U8, &shape).expect("numbers");
+    assert!(address(&first) != unwritten && first.as_bytes().iter().all(|byte| *byte == 0));
+    first.as_bytes_mut().fill(7);
+    let one = address(&first);
+    drop(first);
+    let again = memory.written(DatumType::U8, &shape).expect("numbers");
+    assert_eq!((address(&again), again.as_bytes()[0]), (one, 7));
+    assert!(memory.written(DatumType::Bool, &shape).is_err());
 }

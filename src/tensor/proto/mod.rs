@@ -51,8 +51,12 @@ pub(crate) fn read_with(
 ) -> TractResult<(ElementType, Tensor)> {
     let reader = TensorReader::new(proto)?;
     let is_external = is_external(proto);
-    let read = (resolver, &Memory::default());
-    let tensor = if is_external { reader.external(folder, read) } else { reader.data() };
+    let memory = Memory::default();
+    let tensor = if is_external {
+        reader.external(folder, (resolver, &memory))
+    } else {
+        reader.data(&memory)
+    };
     Ok((reader.ty, tensor?))
 }
 
@@ -75,7 +79,7 @@ pub(crate) fn late_with(
 ) -> TractResult<(ElementType, Tensor)> {
     let reader = TensorReader::new(proto)?;
     if !is_external(proto) {
-        return Ok((reader.ty, reader.data()?));
+        return Ok((reader.ty, reader.data(memory)?));
     }
     if let (&[rows, columns], true) = (&*reader.shape, reader.is_copied()) {
         let whole = reader.packed_bytes()?;
@@ -249,7 +253,7 @@ impl<'a> TensorReader<'a> {
         if !self.is_copied() {
             let mut bytes = vec![0; whole];
             read(0, &mut bytes)?;
-            return self.raw(&bytes);
+            return self.raw(&bytes, memory);
         }
         output::in_pieces((self.ty.datum_type(), &self.shape), PIECE, memory, read)
     }
@@ -260,11 +264,11 @@ impl<'a> TensorReader<'a> {
     }
 
     /// From packed little-endian bytes.
-    fn raw(&self, bytes: &[u8]) -> TractResult<Tensor> {
+    fn raw(&self, bytes: &[u8], memory: &Memory) -> TractResult<Tensor> {
         self.check_length("bytes of data", bytes.len(), self.packed_bytes()?)?;
         match self.ty.bits() {
             bits @ ..8 => {
-                let mut output = Tensor::zero_dt(self.ty.datum_type(), &self.shape)?;
+                let mut output = memory.written(self.ty.datum_type(), &self.shape)?;
                 unpack(bytes, bits, &carrier::of_bytes(self.ty), output.as_bytes_mut());
                 Ok(output)
             }
@@ -273,7 +277,7 @@ impl<'a> TensorReader<'a> {
             }
             bits => {
                 let width = bits as usize / 8;
-                let mut output = Tensor::zero_dt(self.ty.datum_type(), &self.shape)?;
+                let mut output = memory.written(self.ty.datum_type(), &self.shape)?;
                 output.as_bytes_mut().copy_from_slice(bytes);
                 if cfg!(target_endian = "big") {
                     output.as_bytes_mut().chunks_exact_mut(width).for_each(<[u8]>::reverse);
@@ -316,10 +320,10 @@ impl<'a> TensorReader<'a> {
     }
 
     /// From the field that holds the data.
-    fn data(&self) -> TractResult<Tensor> {
+    fn data(&self, memory: &Memory) -> TractResult<Tensor> {
         let p = self.proto;
         match self.field()? {
-            TensorField::Raw => self.raw(&p.raw_data),
+            TensorField::Raw => self.raw(&p.raw_data, memory),
             TensorField::Float => self.codes(p.float_data.iter().map(|x| u64::from(x.to_bits()))),
             TensorField::Double => self.codes(p.double_data.iter().map(|x| x.to_bits())),
             TensorField::Int64 => self.codes(p.int64_data.iter().map(|x| *x as u64)),
@@ -350,7 +354,7 @@ impl<'a> TensorReader<'a> {
         }
         if is_packed {
             let bytes: Vec<u8> = data.iter().map(|entry| *entry as u8).collect();
-            return self.raw(&bytes);
+            return self.raw(&bytes, &Memory::default());
         }
         self.codes(data.iter().map(|entry| *entry as u64 & self.ty.code_mask()))
     }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use tract_onnx::prelude::*;
+use tract_onnx_cast::kernel::Level;
 use tract_onnx_cast::{ElementType, Family};
 
 use crate::cli::measure::value::part;
@@ -27,44 +28,45 @@ pub(crate) fn reals(ty: ElementType, tensor: &Tensor) -> Option<Vec<f64>> {
 
 /// Some of the elements as numbers; `None` for text. Of a matrix that stays in its file no more is read.
 pub(crate) fn reals_in(ty: ElementType, tensor: &Tensor, places: Range<usize>) -> Option<Vec<f64>> {
-    let mut numbers = Vec::with_capacity(places.len());
-    add(ty, tensor, places, &mut numbers)?;
+    let mut numbers = vec![0.0; places.len()];
+    fill(ty, tensor, places, &mut numbers)?;
     Some(numbers)
 }
 
-/// Adds some of the elements to numbers; `None` for text.
-fn add(
-    ty: ElementType,
-    tensor: &Tensor,
-    places: Range<usize>,
-    numbers: &mut Vec<f64>,
-) -> Option<()> {
+/// Puts some of the elements in the place of as many numbers; `None` for text.
+fn fill(ty: ElementType, tensor: &Tensor, places: Range<usize>, numbers: &mut [f64]) -> Option<()> {
     let is_whole = places == (0..tensor.len());
     if tensor.as_plain_ram().is_none() {
         let all = 0..places.len();
-        return add(ty, &part(ty, tensor, places).ok()?, all, numbers);
+        return fill(ty, &part(ty, tensor, places).ok()?, all, numbers);
     }
     // A conversion of 8 bits begins with a table, which is more than a block is worth.
     match ty.family() {
         Family::Text => return None,
-        Family::Float(_) if ty == ElementType::Float => add_plain::<f32>(tensor, places, numbers)?,
-        Family::Signed if ty.bits() <= 8 => add_plain::<i8>(tensor, places, numbers)?,
-        Family::Unsigned if ty.bits() <= 8 => add_plain::<u8>(tensor, places, numbers)?,
-        _ if is_whole => numbers.extend(elements::<f64>(ty, tensor).ok()?),
-        _ => numbers.extend(elements::<f64>(ty, &part(ty, tensor, places).ok()?).ok()?),
+        Family::Float(_) if ty == ElementType::Float => fill_plain::<f32>(tensor, places, numbers)?,
+        Family::Signed if ty.bits() <= 8 => fill_plain::<i8>(tensor, places, numbers)?,
+        Family::Unsigned if ty.bits() <= 8 => fill_plain::<u8>(tensor, places, numbers)?,
+        _ => {
+            let of = |tensor: &Tensor| elements::<f64>(ty, tensor).ok();
+            let cast = if is_whole { of(tensor) } else { of(&part(ty, tensor, places).ok()?) }?;
+            numbers.get_mut(..cast.len())?.copy_from_slice(&cast);
+        }
     }
     Some(())
 }
 
-/// Adds elements of a tensor of one of Rust's types, which holds those of its element type.
-fn add_plain<T: Datum + Copy + Into<f64>>(
+/// The same of a tensor of one of Rust's types, which holds those of its element type.
+fn fill_plain<T: Datum + Copy + Into<f64>>(
     tensor: &Tensor,
     places: Range<usize>,
-    numbers: &mut Vec<f64>,
+    numbers: &mut [f64],
 ) -> Option<()> {
     let held = tensor.as_plain_ram()?;
     let held = held.as_slice::<T>().ok()?.get(places)?;
-    numbers.extend(held.iter().map(|x| (*x).into()));
+    Level::best().run(
+        #[inline(always)]
+        || numbers.iter_mut().zip(held).for_each(|(number, x)| *number = (*x).into()),
+    );
     Some(())
 }
 
@@ -93,9 +95,9 @@ impl<'a> NumberReader<'a> {
     /// Puts some of the elements in the place of other numbers; `None` for text, and where they cannot be read.
     pub(crate) fn read(&mut self, places: Range<usize>, numbers: &mut Vec<f64>) -> Option<()> {
         let NumberReader { ty, tensor, rows, .. } = self;
-        numbers.clear();
+        numbers.resize(places.len(), 0.0);
         let (&[_, columns], None) = (tensor.shape(), tensor.as_plain_ram()) else {
-            return add(*ty, tensor, places, numbers);
+            return fill(*ty, tensor, places, numbers);
         };
         let is_held = |(first, held): &(usize, Tensor)| {
             (*first..=first + held.len()).contains(&places.end) && *first <= places.start
@@ -106,6 +108,6 @@ impl<'a> NumberReader<'a> {
             *rows = Some((row * columns, tensor.slice(0, row, end).ok()?));
         }
         let (first, held) = rows.as_ref()?;
-        add(*ty, held, places.start - first..places.end - first, numbers)
+        fill(*ty, held, places.start - first..places.end - first, numbers)
     }
 }
