@@ -298,8 +298,8 @@ impl ConvertRequest {
 
     /// The nodes that have to stay besides.
     fn search(&self, loader: &Loader, options: &Options, scratch: &Path) -> TractResult<NodeList> {
-        let model = loader.open(&self.model)?;
-        let (proto, folder) = (loader.read_light(&self.model)?, self.folder());
+        let (model, proto) = loader.open_with_proto(&self.model)?;
+        let folder = self.folder();
         let sets = match &self.cases[..] {
             [] => sets::gather(&model.source(&proto), &self.model, &self.input)?,
             cases => sets::of_cases(&model.takes, cases, &self.input)?,
