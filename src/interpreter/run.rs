@@ -284,7 +284,7 @@ impl<'a> ModelRun<'a> {
     }
 
     /// The body that an attribute of a node holds.
-    pub(super) fn held(&self, id: NodeId, attribute: &str) -> TractResult<BodyId> {
+    pub(super) fn body_at(&self, id: NodeId, attribute: &str) -> TractResult<BodyId> {
         let node = self.model.graph.node(id);
         let held = node.bodies().iter().find(|held| held.attribute == attribute);
         Ok(held.map(|held| held.body).ok_or_else(|| {

@@ -17,7 +17,7 @@ use crate::passes::facts::value_type::declared_where_made;
 
 /// Looks at the casts of a model, while its types are those of the file. It changes nothing.
 pub(super) fn find(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
-    let casts = context.casts.iter().filter(|(_, cast)| cast.kind == CastKind::Cast);
+    let casts = context.casts.iter().filter(|(_, cast)| matches!(cast.kind, CastKind::Cast(_)));
     let by_node: HashMap<NodeId, &CastNode> = casts.clone().map(|(id, cast)| (*id, cast)).collect();
     let mut found = vec![];
     let mut origins = Origins::default();

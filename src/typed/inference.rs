@@ -174,7 +174,7 @@ impl Inference<'_, '_> {
             return vec![held_type(node)];
         }
         if !node.bodies().is_empty() {
-            return self.held(id, &inputs, to);
+            return self.of_bodies(id, &inputs, to);
         }
         match self.functions.called(node) {
             Some(function) => self.call(function, &inputs, to),
@@ -183,7 +183,12 @@ impl Inference<'_, '_> {
     }
 
     /// What a node makes that holds bodies.
-    fn held(&mut self, id: NodeId, inputs: &[Option<ElementType>], to: &mut dyn Visitor) -> Types {
+    fn of_bodies(
+        &mut self,
+        id: NodeId,
+        inputs: &[Option<ElementType>],
+        to: &mut dyn Visitor,
+    ) -> Types {
         let node = self.known.graph.node(id);
         // The first input of the first version is the lengths of sequences.
         let lengths = usize::from(node.is("Scan") && node.opset < 9);

@@ -150,7 +150,7 @@ pub(super) fn map(
     id: NodeId,
     inputs: NodeInputs,
 ) -> TractResult<Vec<RuntimeValue>> {
-    let body = run.held(id, "body")?;
+    let body = run.body_at(id, "body")?;
     let count = sequence(run, id, &inputs)?.len();
     let outputs = run.model.graph.body(body).outputs().len();
     let mut mapped: Vec<Vec<TypedTensor>> = vec![vec![]; outputs];

@@ -150,9 +150,9 @@ impl Walk<'_> {
         let codes = WeightCodes::of(node, pair.want, &twin.0.value);
         let mut lost = CutOffPower::default();
         let mut site =
-            self.held(node, pair, twin, codes.as_ref().map(|codes| (codes, &mut lost)))?;
+            self.compare(node, pair, twin, codes.as_ref().map(|codes| (codes, &mut lost)))?;
         if lost.is_much() {
-            return self.held(node, pair, twin, None);
+            return self.compare(node, pair, twin, None);
         }
         if let (Some(codes), true) = (codes, site.deviates())
             && is_compensated(pair.want, twin.0, &codes) == Some(true)
@@ -163,7 +163,7 @@ impl Walk<'_> {
     }
 
     /// Holds a value against the reference's; what lies beyond the codes of a weight may be off, and is added up.
-    fn held(
+    fn compare(
         &self,
         node: &NodeRun,
         pair: &PairedValue,
