@@ -10,7 +10,7 @@ from ._errors import CallError
 
 Sizes = Optional[Mapping[str, int]]
 Ranges = Optional[Mapping[str, tuple[float, float]]]
-#: The limits of one output: ``{"rtol": 1e-2}``, or as the shell has them, ``"rtol=1e-2,atol=1e-3"``.
+#: Limits of one output: ``{"rtol": 1e-2}``, or as the shell has them, ``"rtol=1e-2,atol=1e-3"``.
 Limit = Union[str, Mapping[str, float]]
 OutputLimits = Optional[Mapping[str, Limit]]
 

@@ -140,7 +140,9 @@ DEFAULTS = Resources()
 GRACE = 5
 
 
-def call(arguments: Sequence[str], resources: Resources = DEFAULTS, writes_json: bool = True) -> Said:
+def call(
+    arguments: Sequence[str], resources: Resources = DEFAULTS, writes_json: bool = True
+) -> Said:
     """Calls the program. Raises what its error line says; exit status 1, a finding, is an answer."""
     command = [program(), *arguments, *resources.options(), *(["--json"] if writes_json else [])]
     try:

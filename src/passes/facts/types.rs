@@ -119,8 +119,8 @@ impl FactInference<'_, '_, '_> {
         Ok(())
     }
 
-    /// The type that the graph declares of a value that a node makes, an output's declaration before the others, but for
-    /// what options have it overlook. Fails where a declaration is of no type.
+    /// The type that the graph declares of a value that a node makes, an output's declaration before
+    /// the others, but for what options have it overlook. Fails where a declaration is of no type.
     fn declared(&self, value: ValueId) -> TractResult<Option<ElementType>> {
         let (made, options) = (self.graph.value(value), self.context.options);
         if made.declared.is_none() && !made.is_output() {

@@ -98,7 +98,8 @@ pub(crate) fn declared_type(
     }
 }
 
-/// What the model declares of a value as an output, and of which body: a body may return what is made outside of it.
+/// What the model declares of a value as an output, and of which body: a body may return what is
+/// made outside of it.
 pub(crate) fn output_declarations(
     graph: &Graph,
     value: ValueId,
@@ -112,7 +113,8 @@ pub(crate) fn output_declarations(
     })
 }
 
-/// The type that the model declares of a value in the body that makes it, an output's declaration before others.
+/// The type that the model declares of a value in the body that makes it, an output's declaration
+/// before others.
 pub(in crate::passes) fn declared_where_made(graph: &Graph, value: ValueId) -> Option<ElementType> {
     let made = graph.value(value);
     let output = output_declarations(graph, value).find(|(body, _)| *body == made.body());

@@ -141,8 +141,9 @@ impl Loader {
         }
     }
 
-    /// As [`Loader::open`], with what [`Loader::read_light`] reads of the file. Node by node that is what runs, and the file
-    /// is read once. A plan is made of the file itself, once more for each form that tract fails at.
+    /// As [`Loader::open`], with what [`Loader::read_light`] reads of the file. Node by node that is
+    /// what runs, and the file is read once. A plan is made of the file itself, once more for each
+    /// form that tract fails at.
     pub(crate) fn open_with_proto(&self, file: &Path) -> TractResult<(Model, ModelProto)> {
         match self.engine {
             Engine::Plan => Ok((self.open(file)?, self.read_light(file)?)),
