@@ -85,7 +85,7 @@ impl Graph {
         (node.label, node.name) = (name.clone(), name);
         self.changes.added += 1;
         if self.changes.keeps_lines {
-            let line = format!("+ {}", self.told(id));
+            let line = format!("+ {}", self.described(id));
             self.changes.lines.push(line);
         }
         id
@@ -150,7 +150,7 @@ impl Graph {
         self.changes.rewired += 1;
         if self.changes.keeps_lines {
             let name = value.map_or("nothing".into(), |value| self.value(value).name.clone());
-            let line = format!("~ {}: input {place} is `{name}`", self.told(node));
+            let line = format!("~ {}: input {place} is `{name}`", self.described(node));
             self.changes.lines.push(line);
         }
     }
@@ -295,7 +295,7 @@ impl Graph {
             return false;
         }
         if self.changes.keeps_lines {
-            let line = format!("- {}", self.told(node));
+            let line = format!("- {}", self.described(node));
             self.changes.lines.push(line);
         }
         for held in std::mem::take(&mut self.nodes.get_mut(node).bodies) {
@@ -365,7 +365,7 @@ impl Graph {
         self.values.get_mut(value).uses.remove(&used);
     }
 
-    fn told(&self, id: NodeId) -> String {
+    fn described(&self, id: NodeId) -> String {
         let node = self.node(id);
         format!("{} `{}` in {}", node.op_type, node.label, node.path)
     }

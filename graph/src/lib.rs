@@ -29,7 +29,7 @@
 //! - no two values of one body have one name, and none that an edit adds has the name of any other in the model;
 //! - a constant has the type that it is declared.
 //!
-//! What a file says wrongly is not imported silently: [`Graph::import`] returns each [`Problem`], with a graph in which
+//! What a file says wrongly is not imported silently: [`Graph::import`] returns each [`Misnamed`], with a graph in which
 //! a value that nothing makes has the origin [`Origin::Missing`].
 //!
 //! # Names
@@ -66,7 +66,7 @@ mod tests;
 pub use arena::{BodyId, NodeId, Table, ValueId};
 pub use body::{Body, Output};
 pub use import::Step;
-pub use names::{At, Problem, counted, is_unprintable};
+pub use names::{At, Misnamed, counted, is_unprintable};
 pub use new_node::{
     Made, NewNode, Place, external_data, float_attribute, graph_attribute, int_attribute,
     ints_attribute, message_node, named_value, sized_type, value_attribute,

@@ -58,7 +58,7 @@ impl NamePool {
 
 /// Something wrong with the names of a file: what no graph can stand for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct Misnamed {
     /// What it is about.
     pub at: At,
     /// What is wrong.

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use tract_onnx::pb::{GraphProto, NodeProto};
 
-use crate::names::{At, Problem};
+use crate::names::{At, Misnamed};
 use crate::node::{NodeView, subgraphs};
 
 /// The places of a message's nodes in topological order, otherwise as in the file, and what is wrong with its names: each is to be
@@ -16,10 +16,10 @@ pub fn sorted(
     nodes: &[NodeProto],
     prefix: &str,
     is_outer: &dyn Fn(&str) -> bool,
-) -> (Vec<usize>, Vec<Problem>) {
+) -> (Vec<usize>, Vec<Misnamed>) {
     let mut problems = vec![];
     let (mut order, stuck) = Sorting::new(proto, nodes, prefix, &mut problems, is_outer).sort();
-    let refuse = |text: String| Problem { at: At::Graph(proto.name.clone()), text };
+    let refuse = |text: String| Misnamed { at: At::Graph(proto.name.clone()), text };
     if let Some(stuck) = stuck {
         let node = nodes.get(stuck).map_or("", NodeView::label);
         problems.push(refuse(format!("node `{node}` depends on its own output")));
@@ -71,7 +71,7 @@ impl Sorting {
         proto: &GraphProto,
         nodes: &[NodeProto],
         prefix: &str,
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<Misnamed>,
         is_outer: &dyn Fn(&str) -> bool,
     ) -> Sorting {
         let producers = producers(proto, nodes, problems);
@@ -87,7 +87,7 @@ impl Sorting {
                     let label = format!("{prefix}{}", node.label());
                     let at = At::Node(label, node.op_type.clone());
                     let text = format!("nothing makes its input `{prefix}{name}`");
-                    problems.push(Problem { at, text });
+                    problems.push(Misnamed { at, text });
                 }
             }
         }
@@ -118,10 +118,10 @@ impl Sorting {
 fn producers<'a>(
     proto: &'a GraphProto,
     nodes: &'a [NodeProto],
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<Misnamed>,
 ) -> HashMap<&'a str, usize> {
     let mut refuse = |text: String| {
-        problems.push(Problem { at: At::Graph(proto.name.clone()), text });
+        problems.push(Misnamed { at: At::Graph(proto.name.clone()), text });
     };
     let mut initializers = HashSet::new();
     for tensor in &proto.initializer {

@@ -8,7 +8,7 @@ use tract_onnx::pb::GraphProto;
 use crate::Graph;
 use crate::arena::{BodyId, NodeId, ValueId};
 use crate::import::{Reader, Region, Step, declarations};
-use crate::names::{At, Problem};
+use crate::names::{At, Misnamed};
 use crate::new_node::{NewNode, Place};
 use crate::node::HeldBody;
 use crate::value::Origin;
@@ -34,7 +34,7 @@ impl Graph {
         call: NodeId,
         mut proto: GraphProto,
         splice: Splice,
-    ) -> (Vec<NodeId>, Vec<Problem>) {
+    ) -> (Vec<NodeId>, Vec<Misnamed>) {
         let body = self.node(call).body;
         let before = self.node(call).previous;
         let mut scope: HashMap<Arc<str>, Option<ValueId>> = HashMap::new();
@@ -99,7 +99,7 @@ impl Graph {
     }
 
     /// Gives the bodies that a call holds to the nodes whose attributes refer to them; each to one.
-    fn give_bodies(&mut self, added: &[NodeId], held: Vec<HeldBody>, problems: &mut Vec<Problem>) {
+    fn give_bodies(&mut self, added: &[NodeId], held: Vec<HeldBody>, problems: &mut Vec<Misnamed>) {
         let mut nodes = vec![];
         for id in added {
             for body in self.node(*id).bodies() {
@@ -128,7 +128,7 @@ impl Graph {
             let at = At::Graph(unused.attribute.clone());
             let text =
                 format!("attribute `{}` is used by nothing in the function", unused.attribute);
-            problems.push(Problem { at, text });
+            problems.push(Misnamed { at, text });
         }
     }
 }

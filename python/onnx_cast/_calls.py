@@ -11,7 +11,7 @@ from . import _files, _options
 from ._errors import CallError, OnnxCastWarning
 from ._files import Inputs, Model, Path, Side
 from ._options import Ranges, Sizes, options
-from ._program import Engine, Limits, call
+from ._program import Engine, Resources, call
 from ._results import Audit, Comparison
 from ._written import Kept
 
@@ -30,7 +30,7 @@ def compare(
     ulp: Optional[float] = None,
     cosine: Optional[float] = None,
     sqnr: Optional[float] = None,
-    per_output: _options.Limits = None,
+    per_output: _options.OutputLimits = None,
     tolerance: Optional[Path] = None,
     suggest_tolerance: bool = False,
     all_tensors: bool = False,
@@ -117,7 +117,7 @@ def compare(
         >>> print(result)
         >>> result.check()  # raises ToleranceError if it did not pass
     """
-    limits = Limits(timeout, max_memory, max_nodes, progress, engine)
+    resources = Resources(timeout, max_memory, max_nodes, progress, engine)
     with _files.scratch() as folder:
         left = _files.side(reference, folder, "reference")
         right = _files.side(converted, folder, "converted")
@@ -132,7 +132,7 @@ def compare(
             search_steps=search_steps, keep_inputs=keep_inputs, limit=limit, shuffle=shuffle,
             report=report, markdown=markdown, junit=junit, model_explorer=model_explorer, top=top,
         )  # fmt: skip
-        facts = _files.without(folder, call(words, limits).facts)
+        facts = _files.without(folder, call(words, resources).facts)
     result = Comparison.of(_single(facts, "comparisons"), _path(report))
     warn(result.passed and result.inputs.are_random, result.warnings)
     return result
@@ -182,7 +182,7 @@ def audit(
         >>> audit("model_fp16.onnx", {"x": x}).casts[0].outcomes["overflowed"]
         2
     """
-    limits = Limits(timeout, max_memory, max_nodes, progress, engine)
+    resources = Resources(timeout, max_memory, max_nodes, progress, engine)
     with _files.scratch() as folder:
         file = _files.model(model, folder)
         words = ["audit", file, *_files.inputs(inputs, file, folder)]
@@ -192,7 +192,7 @@ def audit(
             sets=sets, random=random, limit=limit, shuffle=shuffle, report=report,
             markdown=markdown, junit=junit, model_explorer=model_explorer, top=top,
         )  # fmt: skip
-        facts = _files.without(folder, call(words, limits).facts)
+        facts = _files.without(folder, call(words, resources).facts)
     result = Audit.of(_single(facts, "models"), _path(report))
     warn(result.passed and result.inputs.are_random, result.warnings)
     return result
@@ -248,7 +248,7 @@ def keep(
     """
     if not isinstance(to, str):
         raise CallError(f"to is {to!r}, which is no type's name")
-    limits = Limits(timeout, max_memory, max_nodes, progress, engine)
+    resources = Resources(timeout, max_memory, max_nodes, progress, engine)
     with _files.scratch() as folder:
         file = _files.model(model, folder)
         words = ["keep", file, f"--to={to}", *_files.inputs(inputs, file, folder)]
@@ -257,7 +257,7 @@ def keep(
             ranges=ranges, seed=seed, sets=sets, random=random, search=search,
             search_steps=search_steps, keep_inputs=keep_inputs, limit=limit, shuffle=shuffle,
         )  # fmt: skip
-        return Kept.of(_files.without(folder, call(words, limits).facts))
+        return Kept.of(_files.without(folder, call(words, resources).facts))
 
 
 def warn(is_random: bool, reasons: Sequence[str]) -> None:

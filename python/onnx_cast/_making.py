@@ -11,7 +11,7 @@ from ._arrays import Array
 from ._calls import Half, warn
 from ._files import Inputs, Model, Path
 from ._options import Ranges, Sizes, options
-from ._program import Engine, Limits, call
+from ._program import Engine, Resources, call
 from ._written import Converted, Fixed
 
 #: The types that are no half precision, in any case.
@@ -43,10 +43,10 @@ def fix(
     Example:
         >>> fix("model_fp16.onnx", "fixed.onnx").changes
     """
-    limits = Limits(timeout, max_memory, max_nodes, progress)
+    resources = Resources(timeout, max_memory, max_nodes, progress)
     with _files.scratch() as folder:
         words = ["fix", _files.model(model, folder), "-o", _files.path(output)]
-        return Fixed.of(_files.without(folder, call(words, limits).facts))
+        return Fixed.of(_files.without(folder, call(words, resources).facts))
 
 
 def convert(
@@ -113,7 +113,7 @@ def convert(
     Example:
         >>> convert("model.onnx", "model_fp16.onnx", "FLOAT16", {"x": x}).check()
     """
-    limits = Limits(timeout, max_memory, max_nodes, progress, engine)
+    resources = Resources(timeout, max_memory, max_nodes, progress, engine)
     if to is None and weights is None:
         to = "FLOAT16"
     with _files.scratch() as folder:
@@ -125,7 +125,7 @@ def convert(
             rtol=rtol, atol=atol, ulp=ulp, cosine=cosine, sqnr=sqnr, sizes=sizes, ranges=ranges,
             seed=seed, sets=sets, random=random, limit=limit, shuffle=shuffle, report=report,
         )  # fmt: skip
-        facts = _files.without(folder, call(words, limits).facts)
+        facts = _files.without(folder, call(words, resources).facts)
     result = Converted.of(facts)
     compared = facts.get("compared") or {}
     is_random = bool((compared.get("inputs") or {}).get("random"))
@@ -167,7 +167,7 @@ def record(
     Example:
         >>> record("model.onnx", "goldens/model", {"x": x})
     """
-    limits = Limits(timeout, max_memory, max_nodes, progress, engine)
+    resources = Resources(timeout, max_memory, max_nodes, progress, engine)
     before = set(_data_sets(folder))
     with _files.scratch() as inner:
         file = _files.model(model, inner)
@@ -175,7 +175,7 @@ def record(
         words += options(
             sets=sets, sizes=sizes, ranges=ranges, seed=seed, limit=limit, shuffle=shuffle
         )
-        call(words, limits, writes_json=False)
+        call(words, resources, writes_json=False)
     return [path for path in _data_sets(folder) if path not in before]
 
 
@@ -210,12 +210,12 @@ def run(
     Example:
         >>> run("model.onnx", {"x": x})["y"]
     """
-    limits = Limits(timeout, max_memory, max_nodes, progress, engine)
+    resources = Resources(timeout, max_memory, max_nodes, progress, engine)
     with _files.scratch() as folder:
         file, outputs = _files.model(model, folder), os.path.join(folder, "outputs")
         words = ["run", file, *_files.inputs(inputs, file, folder, one_set=True), "-o", outputs]
         words += options(sizes=sizes, ranges=ranges, seed=seed, limit=limit, shuffle=shuffle)
-        facts = _files.without(folder, call(words, limits).facts)
+        facts = _files.without(folder, call(words, resources).facts)
         warn(bool((facts.get("inputs") or {}).get("random")), [str(facts.get("note"))])
         return _arrays.read_all(outputs, "output")
 

@@ -12,7 +12,7 @@ Sizes = Optional[Mapping[str, int]]
 Ranges = Optional[Mapping[str, tuple[float, float]]]
 #: Limits of one output: ``{"rtol": 1e-2}``, or as the shell has them, ``"rtol=1e-2,atol=1e-3"``.
 Limit = Union[str, Mapping[str, float]]
-Limits = Optional[Mapping[str, Limit]]
+OutputLimits = Optional[Mapping[str, Limit]]
 
 
 def options(**given: Any) -> list[str]:

@@ -103,7 +103,7 @@ def _checked(path: str, _stamp: int) -> str:
     return path
 
 
-class Limits(NamedTuple):
+class Resources(NamedTuple):
     """What a call may take: seconds, GiB, and how many nodes tract is given to load; and how it is run. ``None`` is the
     program's default.
     """
@@ -135,17 +135,19 @@ class Limits(NamedTuple):
         return options
 
 
-DEFAULTS = Limits()
+DEFAULTS = Resources()
 #: The program ends what takes too long by itself, and says what it was; it is given so many seconds for that.
 GRACE = 5
 
 
-def call(arguments: Sequence[str], limits: Limits = DEFAULTS, writes_json: bool = True) -> Said:
+def call(
+    arguments: Sequence[str], resources: Resources = DEFAULTS, writes_json: bool = True
+) -> Said:
     """Calls the program. Raises what its error line says; exit status 1, a finding, is an answer."""
-    command = [program(), *arguments, *limits.options(), *(["--json"] if writes_json else [])]
+    command = [program(), *arguments, *resources.options(), *(["--json"] if writes_json else [])]
     try:
-        with _progress(arguments[0], limits.progress):
-            answer = _answer(command, limits.timeout)
+        with _progress(arguments[0], resources.progress):
+            answer = _answer(command, resources.timeout)
     except OSError as error:
         raise ProgramError(f"{command[0]} does not start: {error.strerror}") from None
     except ValueError:

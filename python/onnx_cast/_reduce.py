@@ -18,7 +18,7 @@ from ._arrays import Array
 from ._errors import CallError
 from ._files import Inputs, Model, Path
 from ._options import Ranges, Sizes, options
-from ._program import Engine, Limits, call
+from ._program import Engine, Resources, call
 from ._written import Reduced
 
 #: Takes the path of a model and its inputs by name. It fails if it raises an exception or returns False.
@@ -41,7 +41,7 @@ def reduce(
     ulp: Optional[float] = None,
     cosine: Optional[float] = None,
     sqnr: Optional[float] = None,
-    per_output: _options.Limits = None,
+    per_output: _options.OutputLimits = None,
     tolerance: Optional[Path] = None,
     sizes: Sizes = None,
     ranges: Ranges = None,
@@ -101,8 +101,8 @@ def reduce(
             cosine=cosine, sqnr=sqnr, per_output=per_output, tolerance=tolerance, sizes=sizes,
             ranges=ranges, seed=seed, sets=sets, random=random, limit=limit, shuffle=shuffle,
         )  # fmt: skip
-        limits = Limits(timeout, max_memory, max_nodes, progress, engine)
-        return Reduced.of(_files.without(folder, call(words, limits).facts))
+        resources = Resources(timeout, max_memory, max_nodes, progress, engine)
+        return Reduced.of(_files.without(folder, call(words, resources).facts))
 
 
 @contextmanager

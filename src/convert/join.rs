@@ -112,7 +112,7 @@ impl Joining<'_, '_, '_> {
         if let Some(function) = self.context.function(node) {
             self.call(id, function);
         } else if !node.bodies().is_empty() {
-            self.held(id);
+            self.bodies(id);
         } else {
             self.operator(id);
         }
@@ -157,7 +157,7 @@ impl Joining<'_, '_, '_> {
     }
 
     /// A node that holds bodies.
-    fn held(&mut self, id: NodeId) {
+    fn bodies(&mut self, id: NodeId) {
         let node = self.graph.node(id);
         let bodies: Vec<BodyId> = node.bodies().iter().map(|held| held.body).collect();
         match node.op_type() {

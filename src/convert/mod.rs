@@ -69,15 +69,15 @@ pub struct Options {
     /// The opset that the model is raised to before, where its operators mean the same there.
     pub opset: Option<i64>,
     /// How the weights of products and convolutions are stored.
-    pub weights: Option<Weights>,
+    pub weights: Option<WeightFormat>,
     /// How large the model may be.
     pub limits: Limits,
 }
 
-/// Weights in few bits, which a `DequantizeLinear` makes numbers of.
+/// How weights are stored in few bits, which a `DequantizeLinear` makes numbers of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Weights {
+pub struct WeightFormat {
     /// INT8, INT4 or FLOAT8E4M3FN.
     pub ty: ElementType,
     /// How many elements in a row of what is summed over have one scale; without it all have, of
@@ -85,10 +85,10 @@ pub struct Weights {
     pub block: Option<usize>,
 }
 
-impl Weights {
-    /// Weights with a scale for each channel, or for each block.
-    pub fn new(ty: ElementType, block: Option<usize>) -> Weights {
-        Weights { ty, block }
+impl WeightFormat {
+    /// With a scale for each channel, or for each block.
+    pub fn new(ty: ElementType, block: Option<usize>) -> WeightFormat {
+        WeightFormat { ty, block }
     }
 }
 

@@ -282,7 +282,7 @@ mod tests {
     use tract_onnx::pb::ModelProto;
 
     use crate::cast::element_type::ElementType::Float16;
-    use crate::convert::tests::{told, written};
+    use crate::convert::tests::{printed, written};
     use crate::convert::{Options, convert};
     use crate::passes::testing::{lines, read};
 
@@ -311,7 +311,7 @@ mod tests {
             a = TopK(x_FLOAT16, a_k)
             b = Shape(a)
             out b INT64";
-        assert_eq!(told(&graph), lines(expected));
+        assert_eq!(printed(&graph), lines(expected));
         let text = "in x FLOAT\na, b = Split(x)\nc = Add(a, b)\nout c FLOAT";
         let graph = raised(13, 18, text).expect("a model").graph.expect("a graph");
         let split = graph.node.iter().find(|node| node.op_type == "Split").expect("a node");
@@ -336,7 +336,7 @@ mod tests {
             c_value = Constant() of FLOAT16
             c = Pad(b, c_pads, c_value)
             out c FLOAT16";
-        assert_eq!(told(&graph), lines(expected));
+        assert_eq!(printed(&graph), lines(expected));
         let held = graph.node[0].attribute[0].t.as_ref().expect("a tensor");
         assert_eq!((held.dims.len(), &*held.raw_data), (0, &0x3800u16.to_le_bytes()[..]));
     }

@@ -2,13 +2,14 @@
 //!
 //! What contradicts itself is collected: such a model is mended before it is converted.
 
-use onnx_cast_graph::{Graph, NodeId, NodeView, Use, ValueId};
+use onnx_cast_graph::{Graph, NodeId, NodeView, ValueId};
 
 use super::context::Context;
 use super::sequences;
 use crate::cast::element_type::ElementType;
 use crate::onnx::declared_shapes::element_type;
 use crate::onnx::operators::schema::{self, ParameterType};
+use crate::passes::facts::value_type::output_declarations;
 use crate::typed::inference::{self, KnownTypes, Visitor};
 
 /// Fills [`Context::types`], and what goes with them.
@@ -59,11 +60,8 @@ impl Visitor for Contradictions {
         let held = known.graph.value(value);
         let mut types: Vec<ElementType> = made.into_iter().collect();
         types.extend(element_type(held.declared.as_ref()));
-        for used in held.uses() {
-            let Use::Output(body, place) = used else { continue };
-            let output = known.graph.body(body).outputs().get(place);
-            types.extend(output.and_then(|output| element_type(output.declared.r#type.as_ref())));
-        }
+        types
+            .extend(output_declarations(known.graph, value).filter_map(|(_, ty)| element_type(ty)));
         let first = types.first().copied()?;
         if let Some(other) = types.iter().find(|ty| **ty != first) {
             let name = &held.name;

@@ -26,7 +26,7 @@ pub(super) fn branch(
         return run.refuse(id, "has no condition");
     };
     let branch = if condition != 0 { "then_branch" } else { "else_branch" };
-    let body = run.held(id, branch)?;
+    let body = run.body_at(id, branch)?;
     let targets: Vec<OutputTarget> =
         (0..run.model.graph.body(body).outputs().len()).map(OutputTarget::Last).collect();
     run.inner(&Time { node: id, body, is_first: true, sources: &[], targets: &targets }, vec![])
@@ -39,7 +39,7 @@ pub(super) fn repeat(
     id: NodeId,
     inputs: NodeInputs,
 ) -> TractResult<Vec<RuntimeValue>> {
-    let body = run.held(id, "body")?;
+    let body = run.body_at(id, "body")?;
     let most = run.number(id, &inputs, 0)?;
     let mut goes_on = run.number(id, &inputs, 1)? != Some(0);
     let Some(mut carried) = inputs.into_iter().skip(2).collect::<Option<Vec<RuntimeValue>>>()

@@ -10,8 +10,8 @@ use super::value::{RuntimeValue, TypedTensor};
 use super::{Interpreter, kernels};
 use crate::cast::element_type::ElementType;
 use crate::error::{self, Cause, Error};
+use crate::onnx::declared_shapes::element_type;
 use crate::onnx::node::refusal;
-use crate::passes::facts::value_type::declared_type;
 use crate::plug::guard::without_panic;
 use crate::tensor::memory::Memory;
 
@@ -284,7 +284,7 @@ impl<'a> ModelRun<'a> {
     }
 
     /// The body that an attribute of a node holds.
-    pub(super) fn held(&self, id: NodeId, attribute: &str) -> TractResult<BodyId> {
+    pub(super) fn body_at(&self, id: NodeId, attribute: &str) -> TractResult<BodyId> {
         let node = self.model.graph.node(id);
         let held = node.bodies().iter().find(|held| held.attribute == attribute);
         Ok(held.map(|held| held.body).ok_or_else(|| {
@@ -335,7 +335,7 @@ fn contradiction(
     declared: Option<&TypeProto>,
 ) -> Option<(ElementType, ElementType)> {
     let RuntimeValue::Tensor(TypedTensor { ty, .. }) = value else { return None };
-    let declared = declared_type(declared, "", "").ok().flatten()?;
+    let declared = element_type(declared)?;
     (declared != *ty).then_some((*ty, declared))
 }
 

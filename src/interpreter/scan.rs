@@ -26,7 +26,7 @@ pub(super) fn scan(
         return run
             .refuse(id, format!("has a batch axis in opset {}, which is not there", node.opset));
     }
-    let body = run.held(id, "body")?;
+    let body = run.body_at(id, "body")?;
     let scanned = usize::try_from(int(node, "num_scan_inputs").unwrap_or(0)).unwrap_or(0);
     let Some(states) = inputs.len().checked_sub(scanned) else {
         return run.refuse(id, "attribute `num_scan_inputs` is more than there are inputs");

@@ -22,7 +22,7 @@ pub struct Survey {
 impl Survey {
     /// Every `Cast` and `CastLike` that can be made out, in the order of computation.
     pub fn casts(&self) -> impl Iterator<Item = &CastNode> {
-        self.rows.iter().filter(|row| row.kind == CastKind::Cast)
+        self.rows.iter().filter(|row| matches!(row.kind, CastKind::Cast(_)))
     }
 
     /// What an audit of the model counts, in the order of computation: every `Cast` and `CastLike` that can be made out, and, as

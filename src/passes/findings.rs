@@ -13,11 +13,11 @@ use crate::cast::element_type::{ElementType, Family};
 use crate::cast::reach::{holds_every_integral_part, holds_every_value};
 use crate::onnx::operators::behaviour::Behaviour;
 use crate::passes::facts::meaning::Meaning;
-use crate::passes::facts::value_type::declared;
+use crate::passes::facts::value_type::declared_where_made;
 
 /// Looks at the casts of a model, while its types are those of the file. It changes nothing.
 pub(super) fn find(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
-    let casts = context.casts.iter().filter(|(_, cast)| cast.kind == CastKind::Cast);
+    let casts = context.casts.iter().filter(|(_, cast)| matches!(cast.kind, CastKind::Cast(_)));
     let by_node: HashMap<NodeId, &CastNode> = casts.clone().map(|(id, cast)| (*id, cast)).collect();
     let mut found = vec![];
     let mut origins = Origins::default();
@@ -25,7 +25,8 @@ pub(super) fn find(graph: &mut Graph, context: &mut PassContext) -> TractResult<
         let mut add = |kind, text| found.push((*id, kind, text));
         let (from, to) = (cast.from, cast.to);
         if let (Some(to), Some(output)) = (to, graph.node(*id).output(0))
-            && let Some(declared) = declared(graph, output).filter(|declared| *declared != to)
+            && let Some(declared) =
+                declared_where_made(graph, output).filter(|declared| *declared != to)
         {
             let text =
                 format!("makes `{}` {to}, but the model declares it {declared}", cast.output);

@@ -30,7 +30,7 @@ pub(crate) mod weight_sizes;
 
 use std::env;
 
-use onnx_cast_graph::{At, Graph, Problem as Misnamed};
+use onnx_cast_graph::{At, Graph, Misnamed};
 use tract_onnx::pb::{ModelProto, ValueInfoProto};
 use tract_onnx::prelude::TractResult;
 

@@ -153,8 +153,8 @@ fn dims_mut(declared: Option<&mut type_proto::Tensor>) -> impl Iterator<Item = &
 
 /// The sizes that a node's weights tell of inputs.
 fn of_node(graph: &Graph, id: NodeId) -> Vec<Settled> {
-    let told = told(graph, id).unwrap_or_default().into_iter();
-    let settled = told.filter(|(.., size)| *size > 0).filter_map(|(place, axis, size)| {
+    let sizes = sizes_by_weights(graph, id).unwrap_or_default().into_iter();
+    let settled = sizes.filter(|(.., size)| *size > 0).filter_map(|(place, axis, size)| {
         let (input, axis) = source(graph, graph.node(id).input(place)?, axis)?;
         let declared = tensor_type(graph.value(input).declared.as_ref())?.shape.as_ref()?;
         Some(Settled { input, axis: from_front(axis, declared.dim.len())?, size })
@@ -163,11 +163,11 @@ fn of_node(graph: &Graph, id: NodeId) -> Vec<Settled> {
 }
 
 /// What a node's weights tell: the place of an input, one of its axes, from the end if it is negative, and its size.
-fn told(graph: &Graph, id: NodeId) -> Option<Vec<(usize, i64, i64)>> {
+fn sizes_by_weights(graph: &Graph, id: NodeId) -> Option<Vec<(usize, i64, i64)>> {
     let node = graph.node(id);
     let weights = |place| weights(graph, node.input(place)?);
     let is_transposed = |name| int(node, name).unwrap_or(0) != 0;
-    let told = match &*node.op_type {
+    let sizes = match &*node.op_type {
         "MatMulNBits" if &*node.domain == "com.microsoft" => vec![(0, -1, int(node, "K")?)],
         "FusedConv" if &*node.domain == "com.microsoft" => of_convolution(node, weights(1)?)?,
         _ if !node.is_onnx() => return None,
@@ -201,7 +201,7 @@ fn told(graph: &Graph, id: NodeId) -> Option<Vec<(usize, i64, i64)>> {
         }
         _ => return None,
     };
-    Some(told)
+    Some(sizes)
 }
 
 fn of_convolution(node: &Node, weights: Vec<i64>) -> Option<Vec<(usize, i64, i64)>> {

@@ -70,7 +70,7 @@ impl Error {
 }
 
 /// What tract's loader says of a model.
-pub(crate) fn told_of(error: TractError, model: &ModelProto) -> TractError {
+pub(crate) fn in_words_of(error: TractError, model: &ModelProto) -> TractError {
     match Error::of_tract(error).downcast::<Error>() {
         Ok(own) => own.in_model(model).into(),
         Err(other) => other,

@@ -69,7 +69,7 @@ impl Loaded {
     }
 
     /// What is wrong with declared types, which the loader's options had it overlook.
-    pub fn problems(&self) -> &[Error] {
+    pub fn overlooked(&self) -> &[Error] {
         self.survey.overlooked()
     }
 

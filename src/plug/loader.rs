@@ -27,7 +27,7 @@ use crate::ops::quantize::small_weights::SmallWeights;
 use crate::passes::diagnostics::Survey;
 use crate::passes::half_in_float::{HalfArithmetic, Widening};
 use crate::passes::{self, PassOptions};
-use crate::plug::guard::told_of;
+use crate::plug::guard::in_words_of;
 use crate::plug::loaded::Loaded;
 use crate::plug::model_types::{record_sizes, record_types};
 use crate::tensor::proto::external::{FileReader, Resolver};
@@ -277,7 +277,7 @@ impl CastOnnx {
         let parse = || self.onnx.parse_with_template(&lowered.proto, folder, template);
         let parsed = Allowance::new(&lowered.limits, given).share(parse);
         let ParseResult { mut model, unresolved_inputs, outlets_by_name } =
-            parsed.map_err(|error| told_of(error, &lowered.proto))?;
+            parsed.map_err(|error| in_words_of(error, &lowered.proto))?;
         if let Some(name) = unresolved_inputs.first() {
             let problem = format!("has nothing that makes `{name}`");
             return Err(Error::from(Cause::Model { problem }))?;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use onnx_cast_graph::{BodyId, Graph, Node, NodeView, Problem, default_opset, one_domain};
+use onnx_cast_graph::{BodyId, Graph, Misnamed, Node, NodeView, default_opset, one_domain};
 use tract_onnx::pb::{NodeProto, ValueInfoProto};
 
 use crate::onnx::function_fields::FunctionParts;
@@ -20,7 +20,7 @@ pub(crate) struct Functions {
 
 impl Functions {
     /// Makes a body of each function. Returns what is wrong with the names in them, too.
-    pub(crate) fn import(graph: &mut Graph) -> (Functions, Vec<Problem>) {
+    pub(crate) fn import(graph: &mut Graph) -> (Functions, Vec<Misnamed>) {
         let mut imported = Functions::default();
         let mut problems = vec![];
         let mut functions = std::mem::take(&mut graph.functions);

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use onnx_cast_graph::{BodyId, Graph, NodeId, NodeView, Table, Use, ValueId};
+use onnx_cast_graph::{BodyId, Graph, NodeId, NodeView, Table, ValueId};
 
 use super::functions::Functions;
 use crate::cast::element_type::ElementType;
@@ -14,6 +14,7 @@ use crate::onnx::declared_shapes::element_type;
 use crate::onnx::operators::behaviour::Behaviour;
 use crate::onnx::operators::types::{depends_on_call, held_type, of_any_domain};
 use crate::passes::facts::subgraphs;
+use crate::passes::facts::value_type::output_declarations;
 
 /// How many calls of functions are gone through, and how deep they may be nested.
 const CALLS: usize = 1 << 12;
@@ -74,15 +75,10 @@ impl Visitor for Unwatched<'_> {
     }
 }
 
-/// The type that a model declares of a value; an output's declaration goes before the others.
+/// The type that a model declares of a value; what any body declares of it as its output goes before the others.
 pub(crate) fn declared(graph: &Graph, value: ValueId) -> Option<ElementType> {
-    let held = graph.value(value);
-    let mut returned = held.uses().filter_map(|used| match used {
-        Use::Output(body, place) => graph.body(body).outputs().get(place),
-        Use::Node(..) => None,
-    });
-    let of_output = returned.find_map(|output| element_type(output.declared.r#type.as_ref()));
-    of_output.or_else(|| element_type(held.declared.as_ref()))
+    let of_output = output_declarations(graph, value).find_map(|(_, ty)| element_type(ty));
+    of_output.or_else(|| element_type(graph.value(value).declared.as_ref()))
 }
 
 /// The types of all values, and the functions that are called with values of several types.
@@ -178,7 +174,7 @@ impl Inference<'_, '_> {
             return vec![held_type(node)];
         }
         if !node.bodies().is_empty() {
-            return self.held(id, &inputs, to);
+            return self.of_bodies(id, &inputs, to);
         }
         match self.functions.called(node) {
             Some(function) => self.call(function, &inputs, to),
@@ -187,7 +183,12 @@ impl Inference<'_, '_> {
     }
 
     /// What a node makes that holds bodies.
-    fn held(&mut self, id: NodeId, inputs: &[Option<ElementType>], to: &mut dyn Visitor) -> Types {
+    fn of_bodies(
+        &mut self,
+        id: NodeId,
+        inputs: &[Option<ElementType>],
+        to: &mut dyn Visitor,
+    ) -> Types {
         let node = self.known.graph.node(id);
         // The first input of the first version is the lengths of sequences.
         let lengths = usize::from(node.is("Scan") && node.opset < 9);

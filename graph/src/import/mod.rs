@@ -10,7 +10,7 @@ use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use crate::Graph;
 use crate::arena::{Arena, BodyId, NodeId, ValueId};
 use crate::body::Body;
-use crate::names::{At, NamePool, Problem};
+use crate::names::{At, Misnamed, NamePool};
 use crate::new_node::Place;
 use crate::node::{HeldBody, Node, NodeView, default_opset};
 use crate::order::sorted;
@@ -25,7 +25,7 @@ impl Graph {
     /// means; with some, a value that nothing makes has no origin, and the first of several that make one is its maker.
     ///
     /// `step` writes a step of a path. Returns `None` for a model without a graph.
-    pub fn import(mut model: ModelProto, step: Step) -> Option<(Graph, Vec<Problem>)> {
+    pub fn import(mut model: ModelProto, step: Step) -> Option<(Graph, Vec<Misnamed>)> {
         let proto = model.graph.take()?;
         let functions = std::mem::take(&mut model.functions);
         // Files older than IR version 3 import none.
@@ -90,7 +90,7 @@ pub(crate) struct Reader<'a> {
     /// The values that can be seen by name, a map for each body, the innermost last; `None` for a name that stands for an
     /// input which a call does not give.
     pub(crate) scopes: Vec<HashMap<Arc<str>, Option<ValueId>>>,
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) problems: Vec<Misnamed>,
     step: Step<'a>,
     region: Region,
 }
@@ -309,7 +309,7 @@ impl Reader<'_> {
             let Some(name) = given_twice(node) else { continue };
             let at = At::Node(format!("{prefix}{}", node.label()), node.op_type.clone());
             let text = format!("attribute `{name}` is given twice, the model imports {opset}");
-            self.problems.push(Problem { at, text });
+            self.problems.push(Misnamed { at, text });
         }
         order
     }

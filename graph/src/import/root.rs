@@ -8,7 +8,7 @@ use super::{Reader, Region, Step};
 use crate::Graph;
 use crate::arena::{BodyId, NodeId};
 use crate::body::Body;
-use crate::names::Problem;
+use crate::names::Misnamed;
 
 impl Graph {
     /// Reads a graph of its own beside the main one, such as the body of a function, whose nodes
@@ -20,7 +20,7 @@ impl Graph {
         opset: i64,
         path: Arc<str>,
         step: Step,
-    ) -> (BodyId, Vec<Problem>) {
+    ) -> (BodyId, Vec<Misnamed>) {
         let body = self.bodies.add(Body::empty(&proto.name, path, None));
         let mut reader = Reader::new(self, step, Region::whole(opset));
         reader.body(body, proto);

@@ -4,7 +4,7 @@ use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, GraphProto};
 
 use crate::cast::element_type::ElementType::{Float, Float16};
-use crate::convert::tests::{check, to, told, written};
+use crate::convert::tests::{check, printed, to, written};
 use crate::passes::testing::{lines, read, with_function};
 
 fn reasons(model: &str) -> Vec<String> {
@@ -57,7 +57,7 @@ fn what_learned_weights_are_part_of_is_no_shape_arithmetic() {
         r_FLOAT16 = Expand(b, n)
         r = Cast(r_FLOAT16) to FLOAT
         out r FLOAT";
-    assert_eq!(told(proto.graph.as_ref().expect("a graph")), lines(expected));
+    assert_eq!(printed(proto.graph.as_ref().expect("a graph")), lines(expected));
     assert_eq!(converted.kept, []);
     // Of a vector it is.
     let kept = reasons(model);
@@ -217,7 +217,7 @@ fn function(body: &str, referred: &[(&str, &str, AttributeType)]) -> String {
         held.attribute.push(attribute);
     }
     let (proto, _) = written(&model.encode_to_vec(), &to(Float16));
-    told(&GraphProto { node: proto.functions[0].node.clone(), ..GraphProto::default() })
+    printed(&GraphProto { node: proto.functions[0].node.clone(), ..GraphProto::default() })
 }
 
 #[test]
@@ -227,8 +227,8 @@ fn attributes_of_a_call_that_decide_on_no_type_keep_nothing() {
         [("Elu", "alpha", AttributeType::Float), ("Softmax", "axis", AttributeType::Int)];
     assert_eq!(function(body, &referred), body);
     let body = "b = Exp(a)\nc = Cast(b)\nr = Cast<to=1>(c)";
-    let told = function(body, &[("Cast", "to", AttributeType::Int)]);
-    assert!(told.contains("c = Cast(b) to ?"), "{told}");
+    let printed = function(body, &[("Cast", "to", AttributeType::Int)]);
+    assert!(printed.contains("c = Cast(b) to ?"), "{printed}");
 }
 
 #[test]
@@ -238,6 +238,6 @@ fn a_number_of_a_call_stays_and_is_cast() {
         k = Constant()
         k_FLOAT16 = Cast(k) to FLOAT16
         r = Mul(a, k_FLOAT16)";
-    let told = function(body, &[("Constant", "value_float", AttributeType::Float)]);
-    assert_eq!(told, lines(expected));
+    let printed = function(body, &[("Constant", "value_float", AttributeType::Float)]);
+    assert_eq!(printed, lines(expected));
 }

@@ -33,7 +33,7 @@ fn declared_name(value: &ValueInfoProto) -> String {
 }
 
 /// A graph as the tests write it down: what is FLOAT in weights and declarations is left out.
-pub(super) fn told(graph: &GraphProto) -> String {
+pub(super) fn printed(graph: &GraphProto) -> String {
     let mut lines = vec![];
     for tensor in &graph.initializer {
         lines.push(format!("const {} {}", tensor.name, type_name(tensor.data_type)));
@@ -49,7 +49,7 @@ pub(super) fn told(graph: &GraphProto) -> String {
         let (outputs, inputs) = (node.output.join(", "), node.input.join(", "));
         lines.push(format!("{outputs} = {}({inputs}){to}{held}", node.op_type));
         for graph in node.attribute.iter().filter_map(|attribute| attribute.g.as_ref()) {
-            lines.extend(told(graph).lines().map(|line| format!("{}: {line}", graph.name)));
+            lines.extend(printed(graph).lines().map(|line| format!("{}: {line}", graph.name)));
         }
     }
     for value in &graph.output {
@@ -61,7 +61,7 @@ pub(super) fn told(graph: &GraphProto) -> String {
 pub(super) fn check(model: &str, options: &Options, expected: &str) -> Converted {
     let file = ModelProto { ir_version: 8, ..read(model) }.encode_to_vec();
     let (proto, converted) = written(&file, options);
-    assert_eq!(told(proto.graph.as_ref().expect("a graph")), lines(expected));
+    assert_eq!(printed(proto.graph.as_ref().expect("a graph")), lines(expected));
     let again = proto.encode_to_vec();
     let (twice, _) = written(&again, options);
     assert_eq!(twice, proto, "converted twice");
@@ -328,7 +328,7 @@ fn back_in_float_weights_are_those_of_the_narrow_model() {
         a = Neg(x)
         b = Mul(a, w)
         out b FLOAT";
-    assert_eq!(told(&graph), lines(expected));
+    assert_eq!(printed(&graph), lines(expected));
     let rounded = half::f16::from_f32(value).to_f32();
     assert_eq!(graph.initializer[0].raw_data[4..], rounded.to_le_bytes());
     assert_eq!(converted.counts.removed_casts, 2);
@@ -372,7 +372,7 @@ fn bodies_are_converted_with_what_they_capture() {
         z_FLOAT16 = Exp(y)
         z = Cast(z_FLOAT16) to FLOAT
         out z FLOAT";
-    assert_eq!(told(proto.graph.as_ref().expect("a graph")), lines(expected));
+    assert_eq!(printed(proto.graph.as_ref().expect("a graph")), lines(expected));
     // Bodies are attributes, which the operator needs in each version.
     let raised = Options { opset: Some(21), ..to(Float16) };
     assert_eq!(written(&model.encode_to_vec(), &raised).0.opset_import[0].version, 21);
@@ -393,7 +393,7 @@ fn functions_are_converted_where_they_are() {
         k = Constant() of FLOAT16
         m = Mul(a, k)
         r = Abs(m)";
-    assert_eq!(told(&body), lines(expected));
+    assert_eq!(printed(&body), lines(expected));
     assert_eq!((converted.counts.casts, converted.kept.len()), (2, 0));
 }
 

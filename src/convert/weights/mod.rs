@@ -17,7 +17,7 @@ use codes::WeightCodes;
 use super::context::Context;
 use super::keep::has_referred;
 use super::rewrite::copy_constant;
-use super::{KeptNode, Weights, check_since, data};
+use super::{KeptNode, WeightFormat, check_since, data};
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 use crate::error::{Cause, Error, Result};
@@ -56,7 +56,7 @@ pub(super) fn code(graph: &mut Graph, context: &mut Context) -> Result<()> {
 }
 
 /// Since which opset `DequantizeLinear` takes codes of a type, a scale for each place or block.
-fn check_opset(opset: i64, wanted: Weights) -> Result<()> {
+fn check_opset(opset: i64, wanted: WeightFormat) -> Result<()> {
     let (ty, blocks) = match (wanted.ty, wanted.block) {
         (ElementType::Int8, None) => ("INT8 weights", 13),
         (ElementType::Float8E4M3FN, None) => ("FLOAT8E4M3FN weights", 19),
@@ -82,7 +82,9 @@ fn candidates(graph: &Graph, context: &Context) -> Vec<Candidate> {
         let made = graph.nodes_of(body).into_iter().filter_map(|id| graph.node(id).output(0));
         for value in graph.body(body).constants().iter().copied().chain(made) {
             let is_default = context.is_default(graph, value);
-            let Some(tensor) = held(graph, value).filter(|_| !is_default) else { continue };
+            let Some(tensor) = constant_tensor(graph, value).filter(|_| !is_default) else {
+                continue;
+            };
             let of_product = |used: Use| match used {
                 Use::Node(id, place) if !context.kept.contains(id) => {
                     Some((used, graph.node(id), axes(graph.node(id), place, tensor)?))
@@ -105,7 +107,7 @@ fn candidates(graph: &Graph, context: &Context) -> Vec<Candidate> {
 }
 
 /// The tensor that a value is: an initializer, or what a `Constant` holds.
-fn held(graph: &Graph, value: ValueId) -> Option<&TensorProto> {
+fn constant_tensor(graph: &Graph, value: ValueId) -> Option<&TensorProto> {
     match graph.maker(value).map(|id| graph.node(id)) {
         None => graph.constant(value).map(|tensor| &**tensor),
         Some(node) if node.is("Constant") => attribute(node, "value")?.t.as_ref(),
@@ -113,7 +115,7 @@ fn held(graph: &Graph, value: ValueId) -> Option<&TensorProto> {
     }
 }
 
-fn held_mut(graph: &mut Graph, value: ValueId) -> Option<&mut TensorProto> {
+fn constant_tensor_mut(graph: &mut Graph, value: ValueId) -> Option<&mut TensorProto> {
     match graph.maker(value) {
         None => graph.constant_mut(value),
         Some(id) => {
@@ -156,9 +158,9 @@ fn fit(
     graph: &Graph,
     context: &mut Context,
     candidate: &Candidate,
-    wanted: Weights,
+    wanted: WeightFormat,
 ) -> Result<Option<WeightCodes>> {
-    let Some(tensor) = held(graph, candidate.value) else { return Ok(None) };
+    let Some(tensor) = constant_tensor(graph, candidate.value) else { return Ok(None) };
     let dims: Option<Vec<usize>> =
         tensor.dims.iter().map(|size| usize::try_from(*size).ok()).collect();
     let from = ElementType::from_id(tensor.data_type).filter(|from| is_weight(graph, *from));
@@ -206,13 +208,13 @@ fn store(
     graph: &mut Graph,
     context: &mut Context,
     candidate: &Candidate,
-    wanted: Weights,
+    wanted: WeightFormat,
 ) -> Result<()> {
     let Some(codes) = fit(graph, context, candidate, wanted)? else { return Ok(()) };
     let value = own(graph, candidate, codes.ty)?;
     let name = graph.value(value).name.to_string();
     let scales = scales(&format!("{name}_scale"), &codes)?;
-    if let Some(held) = held_mut(graph, value) {
+    if let Some(held) = constant_tensor_mut(graph, value) {
         *held = data::coded(std::mem::take(held), &codes, context.codes.len())?;
     }
     // Functions have no initializers: what stands beside a `Constant` is one.

@@ -4,8 +4,8 @@ use tract_onnx::pb::tensor_proto::DataLocation;
 use tract_onnx::pb::{GraphProto, ModelProto};
 
 use crate::cast::element_type::ElementType::{self, Float, Float16, Int4, Int8};
-use crate::convert::tests::{bytes, told, written};
-use crate::convert::{Options, Weights, convert};
+use crate::convert::tests::{bytes, printed, written};
+use crate::convert::{Options, WeightFormat, convert};
 use crate::passes::testing::{lines, read};
 use crate::tensor::proto;
 
@@ -41,7 +41,7 @@ fn product_of(text: &str, opset: i64, last: f32) -> Vec<u8> {
 }
 
 fn only(ty: ElementType, block: Option<usize>) -> Options {
-    let weights = Some(Weights::new(ty, block));
+    let weights = Some(WeightFormat::new(ty, block));
     Options { from: Some(vec![]), weights, ..Options::new(Float) }
 }
 
@@ -86,7 +86,7 @@ fn weights_become_codes_with_scales() {
             z = Exp(y)
             out z FLOAT"
         );
-        assert_eq!(told(&graph), lines(&expected), "{ty} {block:?}");
+        assert_eq!(printed(&graph), lines(&expected), "{ty} {block:?}");
         let mut held: Vec<f32> = (0..512).map(|i| (i * 7 % 15) as f32 * 0.5 - 3.5).collect();
         held[511] = -3.5;
         for (got, want) in dequantized(&graph).iter().zip(held) {
@@ -100,7 +100,7 @@ fn weights_become_codes_with_scales() {
 
 #[test]
 fn activations_may_be_narrow_beside() {
-    let options = Options { weights: Some(Weights::new(Int8, None)), ..Options::new(Float16) };
+    let options = Options { weights: Some(WeightFormat::new(Int8, None)), ..Options::new(Float16) };
     let expected = "
         const w INT8
         const w_scale FLOAT16
@@ -110,7 +110,7 @@ fn activations_may_be_narrow_beside() {
         z_FLOAT16 = Exp(y)
         z = Cast(z_FLOAT16) to FLOAT
         out z FLOAT";
-    assert_eq!(told(&graph_of(&product(21, -3.5), &options)), lines(expected));
+    assert_eq!(printed(&graph_of(&product(21, -3.5), &options)), lines(expected));
     // Before opset 19 scales are FLOAT.
     let expected = "
         const w INT8
@@ -122,7 +122,7 @@ fn activations_may_be_narrow_beside() {
         z_FLOAT16 = Exp(y)
         z = Cast(z_FLOAT16) to FLOAT
         out z FLOAT";
-    assert_eq!(told(&graph_of(&product(17, -3.5), &options)), lines(expected));
+    assert_eq!(printed(&graph_of(&product(17, -3.5), &options)), lines(expected));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn others_than_products_take_the_weight_as_it_was() {
         v = Identity(w)
         out y FLOAT
         out v FLOAT";
-    let options = Options { weights: Some(Weights::new(Int8, None)), ..Options::new(Float16) };
+    let options = Options { weights: Some(WeightFormat::new(Int8, None)), ..Options::new(Float16) };
     let (once, _) = written(&product_of(shared, 21, -3.5), &options);
     let expected = "
         const w FLOAT
@@ -147,7 +147,7 @@ fn others_than_products_take_the_weight_as_it_was() {
         v = Identity(w)
         out y FLOAT
         out v FLOAT";
-    assert_eq!(told(once.graph.as_ref().expect("a graph")), lines(expected));
+    assert_eq!(printed(once.graph.as_ref().expect("a graph")), lines(expected));
     assert_eq!(written(&once.encode_to_vec(), &options).0, once, "converted twice");
 }
 
@@ -160,16 +160,16 @@ fn what_would_lose_too_much_or_is_kept_stays() {
     weight.raw_data[2044..].copy_from_slice(&100f32.to_le_bytes());
     let file = model.encode_to_vec();
     let (proto, converted) = written(&file, &only(Int4, None));
-    assert_eq!(told(proto.graph.as_ref().expect("a graph")), lines(UNCHANGED));
+    assert_eq!(printed(proto.graph.as_ref().expect("a graph")), lines(UNCHANGED));
     assert_eq!((converted.counts.coded, converted.kept.len()), (0, 1));
     assert!(converted.kept[0].why.ends_with(" % would be lost in INT4"), "{:?}", converted.kept);
     // In blocks only those beside it are.
     assert_eq!(written(&file, &only(Int4, Some(32))).1.counts.coded, 1);
     let kept = Options { keep_ops: vec!["MatMul".into()], ..only(Int8, None) };
     let (proto, _) = written(&product(21, -3.5), &kept);
-    assert_eq!(told(proto.graph.as_ref().expect("a graph")), lines(UNCHANGED));
+    assert_eq!(printed(proto.graph.as_ref().expect("a graph")), lines(UNCHANGED));
     let (proto, converted) = written(&product(21, f32::NAN), &only(Int8, None));
-    assert_eq!(told(proto.graph.as_ref().expect("a graph")), lines(UNCHANGED));
+    assert_eq!(printed(proto.graph.as_ref().expect("a graph")), lines(UNCHANGED));
     assert_eq!(converted.kept[0].why, "`w` has values that are not finite");
 }
 
@@ -215,7 +215,7 @@ fn weights_of_constant_nodes_become_codes_too() {
         y = MatMul(x, w_dequantized)
         z = Exp(y)
         out z FLOAT";
-    assert_eq!(told(&graph_of(&model.encode_to_vec(), &only(Int8, None))), lines(expected));
+    assert_eq!(printed(&graph_of(&model.encode_to_vec(), &only(Int8, None))), lines(expected));
 }
 
 /// As all weights were before IR version 4.
@@ -276,5 +276,5 @@ fn what_is_declared_of_a_weight_goes() {
         y = MatMul(x, w_dequantized)
         z = Exp(y)
         out z FLOAT";
-    assert_eq!(told(&graph_of(&model.encode_to_vec(), &only(Int8, None))), lines(expected));
+    assert_eq!(printed(&graph_of(&model.encode_to_vec(), &only(Int8, None))), lines(expected));
 }

@@ -5,7 +5,7 @@ use tract_onnx::pb::{OperatorSetIdProto, StringStringEntryProto};
 
 use super::*;
 use crate::cast::element_type::ElementType::{BFloat16, Float, Float16, Int8, Int64};
-use crate::convert::{Options, Weights, convert, convert_file};
+use crate::convert::{Options, WeightFormat, convert, convert_file};
 use crate::passes::testing::read;
 
 /// The file that a model becomes whose computations become FLOAT16.
@@ -181,7 +181,7 @@ fn a_file_becomes_what_its_bytes_become() {
     let (bytes, path) = (model.encode_to_vec(), folder.join("model.onnx"));
     fs::write(&path, &bytes).expect("a file");
     let mut options = [Options::new(Float16), Options::new(BFloat16)];
-    options[1].weights = Some(Weights::new(Int8, Some(16)));
+    options[1].weights = Some(WeightFormat::new(Int8, Some(16)));
     for options in options {
         let [mut of_bytes, mut of_file] = [vec![], vec![]];
         let whole = convert(&bytes, None, &options).expect("a conversion");

@@ -158,7 +158,8 @@ fn keys(site: &KernelSite, tensor: &Tensor) -> TractResult<Vec<Key>> {
 /// `LabelEncoder`: each key's value, or the default.
 pub(super) fn labels(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
     let x = site.input(inputs, 0)?;
-    let (Some(from), Some(to)) = (held(site, "keys")?, held(site, "values")?) else {
+    let (Some(from), Some(to)) = (attribute_list(site, "keys")?, attribute_list(site, "values")?)
+    else {
         return site.refuse("lacks attributes for its keys or its values");
     };
     if from.ty != x.ty || from.tensor.len() != to.tensor.len() {
@@ -193,7 +194,7 @@ pub(super) fn labels(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Ve
 }
 
 /// The keys or the values that a node's attributes hold, in whichever form.
-fn held(site: &KernelSite, kind: &str) -> TractResult<Option<TypedTensor>> {
+fn attribute_list(site: &KernelSite, kind: &str) -> TractResult<Option<TypedTensor>> {
     for name in ["tensor", "strings", "int64s", "floats"] {
         let Some(list) = site.attribute(&format!("{kind}_{name}")) else { continue };
         let text = |text: &Vec<u8>| String::from_utf8_lossy(text).into_owned();

@@ -94,7 +94,7 @@ pub(super) fn ensemble(site: &KernelSite, inputs: &KernelInputs) -> TractResult<
 }
 
 /// A tensor that an attribute holds, as DOUBLE.
-fn held(site: &KernelSite, name: &str) -> TractResult<Vec<f64>> {
+fn attribute_numbers(site: &KernelSite, name: &str) -> TractResult<Vec<f64>> {
     let Some(tensor) = site.attribute(name).and_then(|held| held.t) else { return Ok(vec![]) };
     let (ty, tensor) = proto::read(&tensor, None)?;
     if ty.is_exotic() {
@@ -107,13 +107,13 @@ fn held(site: &KernelSite, name: &str) -> TractResult<Vec<f64>> {
 impl Ensemble {
     fn of(site: &KernelSite) -> TractResult<Ensemble> {
         let list = |name: &str| site.ints(name).unwrap_or_default();
-        let modes = held(site, "nodes_modes")?;
-        let splits = held(site, "nodes_splits")?;
+        let modes = attribute_numbers(site, "nodes_modes")?;
+        let splits = attribute_numbers(site, "nodes_splits")?;
         let features = list("nodes_featureids");
         let ids = [list("nodes_truenodeids"), list("nodes_falsenodeids")];
         let ends = [list("nodes_trueleafs"), list("nodes_falseleafs")];
         let mut nan = list("nodes_missing_value_tracks_true");
-        let (targets, weights) = (list("leaf_targetids"), held(site, "leaf_weights")?);
+        let (targets, weights) = (list("leaf_targetids"), attribute_numbers(site, "leaf_weights")?);
         let count = modes.len();
         if nan.is_empty() {
             nan = vec![0; count];
@@ -203,7 +203,7 @@ struct Members {
 
 impl Members {
     fn of(site: &KernelSite) -> TractResult<Members> {
-        let mut all = held(site, "membership_values")?;
+        let mut all = attribute_numbers(site, "membership_values")?;
         if all.last().is_some_and(|last| !last.is_nan()) {
             all.push(f64::NAN);
         }

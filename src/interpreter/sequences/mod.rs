@@ -95,7 +95,7 @@ pub(super) fn at(
     inputs: NodeInputs,
 ) -> TractResult<Vec<RuntimeValue>> {
     let sequence = sequence(run, id, &inputs)?;
-    let index = position(run, id, &inputs, 1, sequence.len(), sequence.len())?;
+    let index = position(run, id, &inputs, 1, sequence.len())?.unwrap_or(sequence.len());
     match sequence.get(index) {
         Some(tensor) => Ok(vec![RuntimeValue::Tensor(tensor.clone())]),
         None => run.refuse(id, "is given an empty sequence"),
@@ -112,7 +112,7 @@ pub(super) fn erase(
     if sequence.is_empty() {
         return run.refuse(id, "is given an empty sequence");
     }
-    let index = position(run, id, &inputs, 1, sequence.len(), sequence.len() - 1)?;
+    let index = position(run, id, &inputs, 1, sequence.len())?.unwrap_or(sequence.len() - 1);
     sequence.remove(index);
     Ok(vec![RuntimeValue::Sequence(sequence)])
 }
@@ -129,7 +129,7 @@ pub(super) fn insert(
         let problem = format!("inserts {} into a sequence of {}", tensor.ty, other.ty);
         return run.refuse(id, problem);
     }
-    let index = position(run, id, &inputs, 2, sequence.len() + 1, sequence.len())?;
+    let index = position(run, id, &inputs, 2, sequence.len() + 1)?.unwrap_or(sequence.len());
     sequence.insert(index, tensor);
     Ok(vec![RuntimeValue::Sequence(sequence)])
 }
@@ -150,7 +150,7 @@ pub(super) fn map(
     id: NodeId,
     inputs: NodeInputs,
 ) -> TractResult<Vec<RuntimeValue>> {
-    let body = run.held(id, "body")?;
+    let body = run.body_at(id, "body")?;
     let count = sequence(run, id, &inputs)?.len();
     let outputs = run.model.graph.body(body).outputs().len();
     let mut mapped: Vec<Vec<TypedTensor>> = vec![vec![]; outputs];
@@ -275,20 +275,19 @@ fn sequence(run: &ModelRun, id: NodeId, inputs: &NodeInputs) -> TractResult<List
     }
 }
 
-/// A position that an input gives, below `bound`.
+/// A position below `bound`, where an input gives one.
 fn position(
     run: &ModelRun,
     id: NodeId,
     inputs: &NodeInputs,
     place: usize,
     bound: usize,
-    default: usize,
-) -> TractResult<usize> {
+) -> TractResult<Option<usize>> {
     let length = sequence(run, id, inputs)?.len();
-    let Some(given) = run.number(id, inputs, place)? else { return Ok(default) };
+    let Some(given) = run.number(id, inputs, place)? else { return Ok(None) };
     let from_start = if given < 0 { given.saturating_add(i64::try_from(length)?) } else { given };
     match usize::try_from(from_start).ok().filter(|position| *position < bound) {
-        Some(position) => Ok(position),
+        Some(position) => Ok(Some(position)),
         None => run.refuse(id, format!("position {given} is outside of a sequence of {length}")),
     }
 }

@@ -19,8 +19,6 @@ use crate::tensor::conversion::Conversion;
 pub struct CastNode {
     /// The node's name, or its output where it has none; in a model-local function, with the call's name in front.
     pub node: String,
-    /// Which of the two operators.
-    pub operator: Operator,
     /// The value that it casts.
     pub input: String,
     /// The value that it makes.
@@ -50,7 +48,7 @@ pub struct CastNode {
 #[non_exhaustive]
 pub enum CastKind {
     /// A `Cast` or `CastLike`.
-    Cast,
+    Cast(Operator),
     /// An operator of this name whose FLOAT result is rounded to half precision ([`Survey::widened`](crate::survey::Survey::widened)).
     Rounding(String),
     /// A `QuantizeLinear`: a cast with a scale.
@@ -87,7 +85,7 @@ impl CastNode {
     /// ONNX's name of the operator.
     pub fn op_type(&self) -> &str {
         match &self.kind {
-            CastKind::Cast => self.operator.name(),
+            CastKind::Cast(operator) => operator.name(),
             CastKind::Rounding(operator) => operator,
             CastKind::Quantizer => QUANTIZE,
         }
@@ -107,7 +105,6 @@ impl CastNode {
     ) -> CastNode {
         CastNode {
             node: node.label().into(),
-            operator: Operator::Cast,
             input: value.into(),
             output: value.into(),
             from: Some(ElementType::Float),
@@ -127,7 +124,6 @@ impl CastNode {
         let node = graph.node(id);
         CastNode {
             node: quantizer.node.clone(),
-            operator: Operator::Cast,
             input: name(graph, node.input(0)),
             output: name(graph, node.output(0)),
             from: quantizer.x,
@@ -166,7 +162,6 @@ pub(in crate::passes) fn read(
         .is_some_and(|(from, to)| Conversion::new(from, to, spec.rules()).is_identity());
     let cast = CastNode {
         node: node.label().into(),
-        operator: spec.operator,
         input: name(graph, node.input(0)),
         output: name(graph, node.output(0)),
         from,
@@ -181,7 +176,7 @@ pub(in crate::passes) fn read(
             (_, true) => Fate::Folded,
             _ => Fate::Kernel,
         },
-        kind: CastKind::Cast,
+        kind: CastKind::Cast(spec.operator),
     };
     let private = PrivateCast {
         from: from.filter(|ty| ty.is_exotic()),
@@ -203,7 +198,6 @@ pub(in crate::passes) fn unsound(
 ) -> CastNode {
     CastNode {
         node: node.label().into(),
-        operator,
         input: name(graph, node.input(0)),
         output: name(graph, node.output(0)),
         from: inputs.first().copied().flatten(),
@@ -217,7 +211,7 @@ pub(in crate::passes) fn unsound(
         graph: node.path.clone(),
         is_constant: false,
         fate: Fate::Refused,
-        kind: CastKind::Cast,
+        kind: CastKind::Cast(operator),
     }
 }
 

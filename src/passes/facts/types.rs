@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, Use, ValueId};
+use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, ValueId};
 use tract_onnx::prelude::TractResult;
 
 use super::subgraphs;
@@ -27,7 +27,9 @@ use crate::passes::decompose::made_types;
 use crate::passes::facts::carriers;
 use crate::passes::facts::fact::{Fact, FactOrigin};
 use crate::passes::facts::meaning::Meaning;
-use crate::passes::facts::value_type::{agree, declared, declared_type, either_exotic};
+use crate::passes::facts::value_type::{
+    agree, declared_type, declared_where_made, either_exotic, output_declarations,
+};
 use crate::passes::half_in_float;
 use crate::tensor::proto;
 
@@ -117,30 +119,24 @@ impl FactInference<'_, '_, '_> {
         Ok(())
     }
 
-    /// The type that the graph declares of a value that a node makes; an output's declaration goes before the others.
+    /// The type that the graph declares of a value that a node makes, an output's declaration before
+    /// the others, but for what options have it overlook. Fails where a declaration is of no type.
     fn declared(&self, value: ValueId) -> TractResult<Option<ElementType>> {
         let (made, options) = (self.graph.value(value), self.context.options);
-        let what = || format!("value `{}`", made.name);
+        if made.declared.is_none() && !made.is_output() {
+            return Ok(None);
+        }
+        let what = format!("value `{}`", made.name);
         let path = &self.graph.body(made.body()).path;
-        for used in made.uses().filter(|_| !options.ignore_output_types) {
-            let Use::Output(body, place) = used else { continue };
-            let output = self.graph.body(body).outputs().get(place).filter(|_| body == made.body());
-            let declared = output.and_then(|output| output.declared.r#type.as_ref());
-            if let Some(ty) = declared_type(declared, &what(), path)? {
+        let of_outputs = output_declarations(self.graph, value)
+            .filter(|(body, _)| !options.ignore_output_types && *body == made.body());
+        for (_, declared) in of_outputs {
+            if let Some(ty) = declared_type(declared, &what, path)? {
                 return Ok(Some(ty));
             }
         }
         let declared = made.declared.as_ref().filter(|_| !options.ignore_value_info);
-        Ok(declared_type(declared, &what(), path)?)
-    }
-
-    /// The same, if the value is one of an output of its body at all.
-    fn declared_of(&self, value: ValueId) -> TractResult<Option<ElementType>> {
-        let made = self.graph.value(value);
-        if made.declared.is_none() && !made.is_output() {
-            return Ok(None);
-        }
-        self.declared(value)
+        Ok(declared_type(declared, &what, path)?)
     }
 
     /// What is declared of a value, where options have it overlooked.
@@ -149,7 +145,7 @@ impl FactInference<'_, '_, '_> {
         if !options.ignore_value_info && !options.ignore_output_types {
             return None;
         }
-        declared(self.graph, value)
+        declared_where_made(self.graph, value)
     }
 
     fn node(&mut self, id: NodeId) -> TractResult<()> {
@@ -167,7 +163,7 @@ impl FactInference<'_, '_, '_> {
                     (fact.and_then(|fact| fact.ty), Some(fact))
                 }
             };
-            let declared = self.declared_of(value)?;
+            let declared = self.declared(value)?;
             let name = &self.graph.value(value).name;
             let refuse = |problem| refusal(node, problem);
             let ty = agree(name, ty, declared, by_cast).map_err(refuse)?;
@@ -283,7 +279,7 @@ impl FactInference<'_, '_, '_> {
         }
         let mut declared = vec![];
         for value in node.outputs() {
-            declared.push(value.map_or(Ok(None), |value| self.declared_of(value))?);
+            declared.push(value.map_or(Ok(None), |value| self.declared(value))?);
         }
         let widening = &self.context.options.widening;
         let name = |place| self.output_name(node, place);
@@ -373,7 +369,7 @@ impl FactInference<'_, '_, '_> {
             self.context.meanings.insert(id, Meaning::Refused(Box::new(cast)));
         }
         for value in node.outputs().iter().flatten() {
-            let declared = self.declared_of(*value).ok().flatten();
+            let declared = self.declared(*value).ok().flatten();
             self.context.facts.insert(*value, Fact::data(declared));
         }
     }

@@ -1,13 +1,13 @@
 //! Element types and sizes as a model declares them, types against what its nodes make.
 
-use onnx_cast_graph::{Graph, NodeView, Use, ValueId, counted, tensor_type};
+use onnx_cast_graph::{BodyId, Graph, NodeView, Use, ValueId, counted, tensor_type};
 use tract_onnx::pb::TypeProto;
 use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension::Value as DimValue};
 use tract_onnx::pb::type_proto::{self, Value as TypeValue};
 
-use crate::cast::element_type::{self, ElementType};
+use crate::cast::element_type::{ElementType, name_of_id};
 use crate::error::Error;
-use crate::onnx::declared_shapes::shape;
+use crate::onnx::declared_shapes::{element_type, shape};
 use crate::passes::facts::fact::Fact;
 
 /// Whether tract would confuse one of the two with another type.
@@ -92,22 +92,34 @@ pub(crate) fn declared_type(
         // Undefined, and the complex types: tract will say what it thinks of those.
         None if matches!(id, 0 | 14 | 15) => Ok(None),
         None => {
-            let name = element_type::name_of_id(id);
+            let name = name_of_id(id);
             Err(Error::graph(graph, format!("{what} has {name}, which is unknown")))
         }
     }
 }
 
-/// The type that the model declares of a value, an output's declaration before others.
-pub(in crate::passes) fn declared(graph: &Graph, value: ValueId) -> Option<ElementType> {
+/// What the model declares of a value as an output, and of which body: a body may return what is
+/// made outside of it.
+pub(crate) fn output_declarations(
+    graph: &Graph,
+    value: ValueId,
+) -> impl Iterator<Item = (BodyId, Option<&TypeProto>)> {
+    graph.value(value).uses().filter_map(|used| match used {
+        Use::Output(body, place) => {
+            let output = graph.body(body).outputs().get(place)?;
+            Some((body, output.declared.r#type.as_ref()))
+        }
+        Use::Node(..) => None,
+    })
+}
+
+/// The type that the model declares of a value in the body that makes it, an output's declaration
+/// before others.
+pub(in crate::passes) fn declared_where_made(graph: &Graph, value: ValueId) -> Option<ElementType> {
     let made = graph.value(value);
-    let output = made.uses().find_map(|used| match used {
-        Use::Output(body, place) if body == made.body() => graph.body(body).outputs().get(place),
-        _ => None,
-    });
-    let output = output.and_then(|output| output.declared.r#type.as_ref());
-    let of = |declared| declared_type(declared, "", "").ok().flatten();
-    of(output).or_else(|| of(made.declared.as_ref()))
+    let output = output_declarations(graph, value).find(|(body, _)| *body == made.body());
+    let of_output = output.and_then(|(_, declared)| element_type(declared));
+    of_output.or_else(|| element_type(made.declared.as_ref()))
 }
 
 /// Refuses an input or output that is declared as something else than a tensor: tract has tensors alone, and its messages hold

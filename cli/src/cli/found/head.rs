@@ -53,7 +53,7 @@ impl Head {
     }
 
     /// The sentences of the rows of one code.
-    pub(crate) fn told(&self, code: Code) -> Vec<String> {
+    pub(crate) fn sentences_of(&self, code: Code) -> Vec<String> {
         self.rows.iter().filter(|row| row.code == code).map(FindingRow::in_words).collect()
     }
 }

@@ -111,3 +111,55 @@ impl<'a> NumberReader<'a> {
         fill(*ty, held, places.start - first..places.end - first, numbers)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use tract_onnx::pb::tensor_proto::DataLocation;
+    use tract_onnx::pb::{StringStringEntryProto, TensorProto};
+    use tract_onnx_cast::interpreter::SharedTensor;
+    use tract_onnx_cast::tensor_proto;
+
+    use super::*;
+
+    /// A matrix that stays in a file of a folder, which holds these bytes.
+    pub(crate) fn in_file(
+        folder: &Path,
+        ty: ElementType,
+        sizes: [usize; 2],
+        bytes: &[u8],
+    ) -> TractResult<SharedTensor> {
+        std::fs::write(folder.join("w"), bytes)?;
+        let entry = StringStringEntryProto { key: "location".into(), value: "w".into() };
+        let held = TensorProto {
+            dims: sizes.map(|size| size as i64).into(),
+            data_type: ty as i32,
+            data_location: Some(DataLocation::External as i32),
+            external_data: vec![entry],
+            ..TensorProto::default()
+        };
+        let (ty, tensor) = tensor_proto::read_late(&held, Some(folder))?;
+        assert!(tensor.as_plain_ram().is_none());
+        Ok((ty, Arc::new(tensor)))
+    }
+
+    #[test]
+    fn a_matrix_in_its_file_is_read_in_its_order() -> TractResult<()> {
+        // Rows of fewer elements than a block has, and of more.
+        for sizes in [[1100, 1000], [40, 30_000]] {
+            let folder = tempfile::tempdir()?;
+            let length = sizes.iter().product::<usize>();
+            let bytes: Vec<u8> = (0..length).flat_map(|i| (i as f32).to_le_bytes()).collect();
+            let (ty, tensor) = in_file(folder.path(), ElementType::Float, sizes, &bytes)?;
+            let mut reader = NumberReader::of(ty, &tensor);
+            for places in blocks(length).chain(std::iter::once(0..1000)) {
+                let wanted = places.clone().map(|place| place as f64).collect::<Vec<f64>>();
+                assert_eq!(reader.numbers(places), Some(&*wanted), "{sizes:?}");
+            }
+            assert!(tensor.as_plain_ram().is_none());
+        }
+        Ok(())
+    }
+}

@@ -52,7 +52,7 @@ impl End {
     }
 
     /// In words.
-    pub(crate) fn told(self) -> String {
+    pub(crate) fn in_words(self) -> String {
         match self {
             End::Exited(status) => format!("ends with status {status}"),
             End::Killed(signal) => format!("is killed by signal {signal}"),

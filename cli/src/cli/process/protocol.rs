@@ -72,7 +72,7 @@ impl<A> RequestOutcome<A> {
 }
 
 /// What to tell the user about a worker's end, given what tract or the standard library said last.
-pub(crate) fn explain(last_words: &str, memory_bytes: u64) -> ReportedProblem {
+pub(crate) fn reason_of_end(last_words: &str, memory_bytes: u64) -> ReportedProblem {
     // By the standard library when it aborts, and by tract's errors and assertions.
     let no_memory = ["memory allocation", "failed to allocate", "data.is_null()"];
     if no_memory.iter().any(|mark| last_words.contains(mark)) {

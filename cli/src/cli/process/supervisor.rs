@@ -15,7 +15,7 @@ use crate::cli::args::resources::Resources;
 use crate::cli::message::{ProblemKind, ReportedProblem};
 use crate::cli::output_file::remove_drafts_of;
 use crate::cli::process::protocol::{
-    Order, REPLY, Reply, RequestOutcome, WORKER_VARIABLE, explain,
+    Order, REPLY, Reply, RequestOutcome, WORKER_VARIABLE, reason_of_end,
 };
 use crate::cli::process::request::Request;
 use crate::cli::progress::PROGRESS;
@@ -107,7 +107,7 @@ impl Supervisor {
                 }
                 return unusable(match late {
                     Some(most) => too_late(most, is_said),
-                    None => explain(&last_words, memory_bytes),
+                    None => reason_of_end(&last_words, memory_bytes),
                 });
             }
         }

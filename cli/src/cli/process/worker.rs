@@ -11,7 +11,7 @@ use crate::cli::message::{ProblemKind, ReportedProblem, panic_words};
 use crate::cli::output_file::remove_drafts;
 use crate::cli::process::command::{end_command, limit_memory};
 use crate::cli::process::protocol::{
-    Header, Order, REPLY, Reply, RequestOutcome, WORKER_VARIABLE, explain, problem_of,
+    Header, Order, REPLY, Reply, RequestOutcome, WORKER_VARIABLE, problem_of, reason_of_end,
 };
 use crate::cli::process::request::Request;
 use crate::cli::work::deadline::{Deadline, TooLong};
@@ -111,7 +111,7 @@ pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_js
         }
         Err(payload) => {
             let words = panic_words(&*payload).unwrap_or("panic");
-            let outcome = RequestOutcome::Unusable(explain(words, memory_bytes));
+            let outcome = RequestOutcome::Unusable(reason_of_end(words, memory_bytes));
             Reply { outcome, is_last: true, no_plan: Some(words.into()) }
         }
     };

@@ -75,7 +75,7 @@ struct ReportRows<'a> {
 
 impl ReportRows<'_> {
     fn of(head: &Head) -> ReportRows<'_> {
-        let (notes, more) = (head.told(Code::Remark), head.told(Code::NotFinite));
+        let (notes, more) = (head.sentences_of(Code::Remark), head.sentences_of(Code::NotFinite));
         let notes = [notes, more].concat();
         ReportRows { problem: head.problem(), notes, warnings: head.sentences(Severity::Warning) }
     }
@@ -117,15 +117,16 @@ pub(crate) fn of_audits(models: &[Audited]) -> anyhow::Result<String> {
             is_error: row.code == Code::Contradicted,
         }
     }
-    fn told(model: &Audited) -> JsonAudit<'_> {
+    fn of_audit(model: &Audited) -> JsonAudit<'_> {
         let Audited { head, .. } = model;
         let of_casts = head.rows.iter().filter(|row| row.code.is_static());
         let (findings, rows) = (of_casts.map(of_cast).collect(), ReportRows::of(head));
-        let (exceeded, excused) = (head.sentences(Severity::Error), head.told(Code::Excused));
+        let (exceeded, excused) =
+            (head.sentences(Severity::Error), head.sentences_of(Code::Excused));
         let (cause, next) = verdict::of_audit(model).unzip();
         JsonAudit { model, rows, cause, next, findings, exceeded, excused }
     }
-    document("audit", &Audits { models: models.iter().map(told).collect() })
+    document("audit", &Audits { models: models.iter().map(of_audit).collect() })
 }
 
 /// The report of `compare`.

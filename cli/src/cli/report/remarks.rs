@@ -68,7 +68,7 @@ pub(crate) fn doubt_lines(head: &Head) -> Vec<String> {
 
 /// All that there is to say of a comparison besides its tensors, the weights first.
 pub(crate) fn of_comparison(pair: &Compared) -> Vec<String> {
-    let notes = pair.head.told(Code::Remark);
+    let notes = pair.head.sentences_of(Code::Remark);
     let samples = pair
         .head
         .rows

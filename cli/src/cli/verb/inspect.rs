@@ -153,7 +153,7 @@ impl Request for Inspect {
 fn inspected(cast: &CastNode) -> InspectedCast {
     InspectedCast {
         node: cast.node.clone(),
-        op: cast.operator.name().into(),
+        op: cast.op_type().into(),
         from: cast.from.map(name),
         to: cast.to.map(name),
         version: cast.version,

@@ -141,6 +141,20 @@ impl Loader {
         }
     }
 
+    /// As [`Loader::open`], with what [`Loader::read_light`] reads of the file. Node by node that is
+    /// what runs, and the file is read once. A plan is made of the file itself, once more for each
+    /// form that tract fails at.
+    pub(crate) fn open_with_proto(&self, file: &Path) -> TractResult<(Model, ModelProto)> {
+        match self.engine {
+            Engine::Plan => Ok((self.open(file)?, self.read_light(file)?)),
+            Engine::Nodes => {
+                let proto = self.read_light(file)?;
+                let model = self.interpreted(&self.onnx(), proto.clone(), file.parent())?;
+                Ok((model, proto))
+            }
+        }
+    }
+
     /// Loads a model, whose external data is in the folder, as the plug-in is set up.
     pub(crate) fn load(
         &self,

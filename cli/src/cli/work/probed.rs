@@ -36,10 +36,14 @@ impl Probed {
     /// invalid.
     pub(crate) fn open(loader: &Loader, path: &Path) -> TractResult<Probed> {
         progress::tell("loading");
+        Probed::of(loader, path, loader.read_light(path)?)
+    }
+
+    /// As [`Probed::open`], of a file that [`Loader::read_light`] has read.
+    pub(crate) fn of(loader: &Loader, path: &Path, proto: ModelProto) -> TractResult<Probed> {
         let folder = path.parent().map(PathBuf::from);
         // Everywhere the same, so that what half precision does to results is seen on any CPU.
         let strict = loader.onnx().with_half_arithmetic(HalfArithmetic::Widened).with_probes(true);
-        let proto = loader.read_light(path)?;
         let lenient = strict.clone().with_ignore_value_info(true).with_ignore_output_types(true);
         let survey = model_proto::survey(&lenient, proto.clone(), folder.as_deref())?;
         // What no plan has may run node by node, and is refused there if it does not.

@@ -69,22 +69,25 @@ fn the_part_is_taken_out_of_bodies() {
     }
 }
 
+/// A Scan over the rows of x, one way or the other, whose body adds s and makes these steps of the sum.
+fn scan(backwards: i64, steps: &[(&str, &str, &str)]) -> Vec<u8> {
+    let body = Sketch::new().node("Add", &["s", "x"], &["sum"], vec![]);
+    let add =
+        |body: Sketch, (op, from, to): &(&str, &str, &str)| body.node(op, &[from], &[to], vec![]);
+    let body = steps.iter().fold(body, add).input("s", Float, &[6]);
+    let body = body.input("x", Float, &[6]).output("out", Float, &[6]).0;
+    let mut attributes = vec![graph_attribute("body", body), int("num_scan_inputs", 1)];
+    attributes.push(ints("scan_input_directions", &[backwards]));
+    let sketch = Sketch::new().input("x", Float, &[5, 6]).input("s", Float, &[6]);
+    let sketch = sketch.node("Scan", &["s", "x"], &["y"], attributes);
+    bytes(&sketch.output("y", Float, &[6]).model())
+}
+
 /// What does not matter to a Scan that goes the other way, or to a command that looks for one, is not left in its body.
 #[test]
 fn bodies_of_what_is_wrong_have_few_nodes() {
-    let scan = |backwards: i64| {
-        let steps =
-            [("Tanh", "sum", "t"), ("Neg", "t", "n"), ("Neg", "n", "m"), ("Abs", "m", "out")];
-        let body = Sketch::new().node("Add", &["s", "x"], &["sum"], vec![]);
-        let add = |body: Sketch, (op, from, to)| body.node(op, &[from], &[to], vec![]);
-        let body = steps.into_iter().fold(body, add).input("s", Float, &[6]);
-        let body = body.input("x", Float, &[6]).output("out", Float, &[6]).0;
-        let mut attributes = vec![graph_attribute("body", body), int("num_scan_inputs", 1)];
-        attributes.push(ints("scan_input_directions", &[backwards]));
-        let sketch = Sketch::new().input("x", Float, &[5, 6]).input("s", Float, &[6]);
-        let sketch = sketch.node("Scan", &["s", "x"], &["y"], attributes);
-        bytes(&sketch.output("y", Float, &[6]).model())
-    };
+    let steps = [("Tanh", "sum", "t"), ("Neg", "t", "n"), ("Neg", "n", "m"), ("Abs", "m", "out")];
+    let scan = |backwards| scan(backwards, &steps);
     let folder = Folder::new();
     let [a, b] = [("a.onnx", 0), ("b.onnx", 1)].map(|(name, way)| folder.write(name, scan(way)));
     let report = reduced(&folder, 0, &[&a, &b]);
@@ -105,16 +108,7 @@ fn bodies_of_what_is_wrong_have_few_nodes() {
 /// Of a Scan that goes the other way its body stays, and declares no size that was cut.
 #[test]
 fn bodies_declare_what_cut_inputs_make() {
-    let scan = |backwards: i64| {
-        let body = Sketch::new().node("Add", &["s", "x"], &["sum"], vec![]);
-        let body = body.node("Tanh", &["sum"], &["out"], vec![]).input("s", Float, &[6]);
-        let body = body.input("x", Float, &[6]).output("out", Float, &[6]).0;
-        let mut attributes = vec![graph_attribute("body", body), int("num_scan_inputs", 1)];
-        attributes.push(ints("scan_input_directions", &[backwards]));
-        let sketch = Sketch::new().input("x", Float, &[5, 6]).input("s", Float, &[6]);
-        let sketch = sketch.node("Scan", &["s", "x"], &["y"], attributes);
-        bytes(&sketch.output("y", Float, &[6]).model())
-    };
+    let scan = |backwards| scan(backwards, &[("Tanh", "sum", "out")]);
     let folder = Folder::new();
     let [a, b] = [("a.onnx", 0), ("b.onnx", 1)].map(|(name, way)| folder.write(name, scan(way)));
     let report = reduced(&folder, 0, &[&a, &b]);

@@ -9,6 +9,14 @@ use super::shapes::AttentionSizes;
 use crate::cast::kernel::level::Level;
 use crate::ops::fixes::recurrent::PackedRows;
 
+/// By what the products of queries with keys become scores.
+struct Scoring<'a, T> {
+    scale: T,
+    mask: Option<&'a Mask<T>>,
+    /// How many keys there are, those of the cache included.
+    keys: usize,
+}
+
 impl Attend {
     pub(super) fn eval_as<T: Real>(&self, inputs: &[TValue]) -> TractResult<TVec<TValue>> {
         let dims: Vec<TVec<TDim>> = inputs
@@ -76,6 +84,7 @@ impl Attend {
         let mut products = vec![T::default(); if self.emitted[3] { products } else { 0 }];
         let default = 1.0 / (sizes.key_size as f64).sqrt();
         let scale = T::of_f64(self.scale.map_or(default, f64::from));
+        let scoring = Scoring { scale, mask: mask.as_ref(), keys: all };
         let level = Level::best();
         for head in 0..batch * sizes.heads {
             let (at, head_of) = (head / sizes.heads.max(1), head % sizes.heads.max(1));
@@ -89,7 +98,7 @@ impl Attend {
             let of_batch = lengths.and_then(|lengths| lengths.get(at)).copied();
             let first = first_place(at, head_of, of_batch, sizes);
             let out = products.get_mut(head * sizes.queries * all..).unwrap_or_default();
-            self.weigh_all(scale, mask.as_ref(), first, all, &mut scores, out);
+            self.weigh_all(&scoring, first, &mut scores, out);
             let (at_y, stride) = self.in_y(at, head_of, sizes);
             let out = y.get_mut(at_y..).unwrap_or_default();
             values.add_products(level, &scores, out, stride);
@@ -100,20 +109,18 @@ impl Attend {
     /// From the products of all queries of a head with all keys to the weights of their values.
     fn weigh_all<T: Real>(
         &self,
-        scale: T,
-        mask: Option<&Mask<T>>,
+        scoring: &Scoring<T>,
         mut place: QueryPlace,
-        all: usize,
         scores: &mut Vec<T>,
         emitted: &mut [T],
     ) {
-        let all = all.max(1);
+        let all = scoring.keys.max(1);
         let mut bias = vec![T::default(); all];
         let mut is_hidden = Vec::with_capacity(scores.len() / all);
         let mut rows = emitted.chunks_mut(all);
         for scores in scores.chunks_exact_mut(all) {
             let emitted = rows.next().unwrap_or_default();
-            self.score(scale, mask, &place, scores, &mut bias, emitted);
+            self.score(scoring, &place, scores, &mut bias, emitted);
             // What hides all is stronger than a score that is no number.
             let hides = |of: &[T]| of.iter().all(|x| *x == T::neg_infinity());
             is_hidden.push(hides(&bias) || hides(scores));
@@ -139,21 +146,20 @@ impl Attend {
     /// The products of one query with all keys as the softmax takes them.
     fn score<T: Real>(
         &self,
-        scale: T,
-        mask: Option<&Mask<T>>,
+        scoring: &Scoring<T>,
         place: &QueryPlace,
         scores: &mut [T],
         bias: &mut [T],
         emitted: &mut [T],
     ) {
-        scores.iter_mut().for_each(|score| *score = *score * scale);
+        scores.iter_mut().for_each(|score| *score = *score * scoring.scale);
         self.emit(0, scores, emitted);
         if self.softcap > 0.0 {
             let cap: T = self.softcap.into();
             scores.iter_mut().for_each(|score| *score = (*score / cap).tangent() * cap);
         }
         self.emit(1, scores, emitted);
-        self.bias(mask, place, bias);
+        self.bias(scoring.mask, place, bias);
         scores.iter_mut().zip(&*bias).for_each(|(score, bias)| *score = *score + *bias);
         self.emit(2, scores, emitted);
     }

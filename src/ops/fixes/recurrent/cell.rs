@@ -56,13 +56,14 @@ pub(super) struct State<T> {
     pub(super) c: Vec<T>,
 }
 
-/// What every step uses.
-struct DirectionRun<'a, T> {
-    layer: &'a Layer,
-    index: usize,
-    matrices: &'a Matrices<T>,
-    given: &'a CellInputs<'a, T>,
-    level: Level,
+/// A direction, of this index, and what every step of it uses.
+pub(super) struct DirectionRun<'a, T> {
+    pub(super) layer: &'a Layer,
+    pub(super) index: usize,
+    pub(super) layout: &'a SequenceLayout,
+    pub(super) matrices: &'a Matrices<T>,
+    pub(super) given: &'a CellInputs<'a, T>,
+    pub(super) level: Level,
 }
 
 /// What every step writes over.
@@ -77,71 +78,57 @@ struct Buffers<T> {
     scratch: Vec<T>,
 }
 
-/// Runs the direction of this index over all steps. `emit` takes each new hidden state with its time and its place in the batch.
-pub(super) fn run<T: Real>(
-    layer: &Layer,
-    index: usize,
-    layout: &SequenceLayout,
-    matrices: &Matrices<T>,
-    given: &CellInputs<T>,
-    state: &mut State<T>,
-    mut emit: impl FnMut(usize, usize, &[T]),
-) {
-    let (hidden, width) = (layer.hidden, layer.cell.gates() * layer.hidden);
-    let level = Level::best();
-    let from_inputs = of_inputs(layer, layout, matrices, given, level);
-    let batch = layout.batch;
-    let zeros = |count: usize| vec![T::default(); count];
-    let mut buffers = Buffers {
-        gates: zeros(batch * width),
-        products: zeros(if layer.linear_before_reset { batch * width } else { 0 }),
-        reset: zeros(batch * hidden),
-        scratch: zeros(hidden),
-    };
-    let run = DirectionRun { layer, index, matrices, given, level };
-    for step in 0..given.lengths.iter().copied().max().unwrap_or(0) {
-        let time = |length: usize| {
-            let left = length.checked_sub(step + 1)?;
-            Some(if given.is_reverse { left } else { step })
+impl<T: Real> DirectionRun<'_, T> {
+    /// Runs it over all steps. `emit` takes each new hidden state with its time and its place in the batch.
+    pub(super) fn run(&self, state: &mut State<T>, mut emit: impl FnMut(usize, usize, &[T])) {
+        let DirectionRun { layer, layout, given, .. } = *self;
+        let (hidden, width) = (layer.hidden, layer.cell.gates() * layer.hidden);
+        let from_inputs = self.of_inputs();
+        let batch = layout.batch;
+        let zeros = |count: usize| vec![T::default(); count];
+        let mut buffers = Buffers {
+            gates: zeros(batch * width),
+            products: zeros(if layer.linear_before_reset { batch * width } else { 0 }),
+            reset: zeros(batch * hidden),
+            scratch: zeros(hidden),
         };
-        let places = || given.lengths.iter().map(|length| time(*length)).enumerate();
-        for ((place, time), gates) in places().zip(buffers.gates.chunks_exact_mut(width)) {
-            let row = time.map(|time| layout.row(time, place) * width);
-            if let Some(products) = row.and_then(|row| from_inputs.get(row..row + width)) {
-                gates.copy_from_slice(products);
+        for step in 0..given.lengths.iter().copied().max().unwrap_or(0) {
+            let time = |length: usize| {
+                let left = length.checked_sub(step + 1)?;
+                Some(if given.is_reverse { left } else { step })
+            };
+            let places = || given.lengths.iter().map(|length| time(*length)).enumerate();
+            for ((place, time), gates) in places().zip(buffers.gates.chunks_exact_mut(width)) {
+                let row = time.map(|time| layout.row(time, place) * width);
+                if let Some(products) = row.and_then(|row| from_inputs.get(row..row + width)) {
+                    gates.copy_from_slice(products);
+                }
             }
-        }
-        let is_active = |place: usize| given.lengths.get(place).is_some_and(|len| step < *len);
-        run.step(&mut buffers, state, is_active);
-        for ((place, time), h) in places().zip(state.h.chunks_exact(hidden)) {
-            if let Some(time) = time {
-                emit(time, place, h);
+            let is_active = |place: usize| given.lengths.get(place).is_some_and(|len| step < *len);
+            self.step(&mut buffers, state, is_active);
+            for ((place, time), h) in places().zip(state.h.chunks_exact(hidden)) {
+                if let Some(time) = time {
+                    emit(time, place, h);
+                }
             }
         }
     }
-}
 
-/// The products of all inputs with W, and what is added to them whatever the state is.
-fn of_inputs<T: Real>(
-    layer: &Layer,
-    layout: &SequenceLayout,
-    matrices: &Matrices<T>,
-    given: &CellInputs<T>,
-    level: Level,
-) -> Vec<T> {
-    let width = layer.cell.gates() * layer.hidden;
-    let (of_inputs, of_state) = given.bias.split_at(width.min(given.bias.len()));
-    let mut bias = vec![T::default(); width];
-    bias.iter_mut().zip(of_inputs).for_each(|(sum, b)| *sum = *b);
-    // What a GRU adds before it resets is no part of this.
-    let added = if layer.linear_before_reset { 2 * layer.hidden } else { width };
-    bias.iter_mut().zip(of_state).take(added).for_each(|(sum, b)| *sum = *sum + *b);
-    let mut products = bias.repeat(layout.times * layout.batch);
-    matrices.input.add_products(level, given.x, &mut products, width);
-    products
-}
+    /// The products of all inputs with W, and what is added to them whatever the state is.
+    fn of_inputs(&self) -> Vec<T> {
+        let DirectionRun { layer, layout, matrices, given, level, .. } = self;
+        let width = layer.cell.gates() * layer.hidden;
+        let (of_inputs, of_state) = given.bias.split_at(width.min(given.bias.len()));
+        let mut bias = vec![T::default(); width];
+        bias.iter_mut().zip(of_inputs).for_each(|(sum, b)| *sum = *b);
+        // What a GRU adds before it resets is no part of this.
+        let added = if layer.linear_before_reset { 2 * layer.hidden } else { width };
+        bias.iter_mut().zip(of_state).take(added).for_each(|(sum, b)| *sum = *sum + *b);
+        let mut products = bias.repeat(layout.times * layout.batch);
+        matrices.input.add_products(*level, given.x, &mut products, width);
+        products
+    }
 
-impl<T: Real> DirectionRun<'_, T> {
     fn step(
         &self,
         buffers: &mut Buffers<T>,

@@ -5,10 +5,11 @@ use std::any::Any;
 use onnx_cast_graph::counted;
 use tract_onnx::tract_core::internal::*;
 
-use super::cell::{CellInputs, Matrices, State, run};
+use super::cell::{CellInputs, DirectionRun, Matrices, State};
 use super::layer::{Cell, Direction, Layer};
 use super::layout::{SequenceLayout, shapes};
 use super::product::Real;
+use crate::cast::kernel::level::Level;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Patch, refused};
 use crate::ops::host::label::Label;
@@ -212,7 +213,9 @@ impl Recurrent {
             };
             let c = if self.layer.cell == Cell::Lstm { first(initial_c) } else { vec![] };
             let mut state = State { h: first(initial_h), c };
-            run(&self.layer, index, layout, matrices, &given, &mut state, |time, place, h| {
+            let (layer, given, level) = (&self.layer, &given, Level::best());
+            let direction = DirectionRun { layer, index, layout, matrices, given, level };
+            direction.run(&mut state, |time, place, h| {
                 if let Some(y) = made.y.get_mut(layout.in_y(index, time, place)) {
                     y.copy_from_slice(h);
                 }

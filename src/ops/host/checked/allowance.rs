@@ -179,7 +179,7 @@ pub(crate) fn is_kept(shape: &[usize], ty: DatumType) -> bool {
 }
 
 /// The bytes of a tensor.
-pub(super) fn held(tensor: &Tensor) -> u64 {
+pub(super) fn tensor_bytes(tensor: &Tensor) -> u64 {
     let texts = texts(tensor).iter().map(|text| text.len() as u64).sum::<u64>();
     (tensor.len() as u64).saturating_mul(tensor.datum_type().size_of() as u64).saturating_add(texts)
 }

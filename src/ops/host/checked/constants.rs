@@ -10,7 +10,7 @@ use tract_onnx::tract_core::optim::CONST_FOLD_MEM_BUDGET;
 use tract_onnx::tract_hir::internal::*;
 
 use super::Checked;
-use super::allowance::{Account, NodeOrigin, bytes, held, longest, typed_bytes, volume};
+use super::allowance::{Account, NodeOrigin, bytes, longest, tensor_bytes, typed_bytes, volume};
 use crate::error::Error;
 use crate::onnx::limits::within;
 use crate::onnx::node::{NodeView, attribute, place_in_tract};
@@ -173,7 +173,7 @@ impl Checked {
             (Some(values), Some(made)) => {
                 self.account.take(made, || self.place())?;
                 // tract does not count the texts.
-                let most = values.iter().map(|value| held(value)).sum::<u64>();
+                let most = values.iter().map(|value| tensor_bytes(value)).sum::<u64>();
                 let kept = outputs.iter().map(|output| bytes(output, 0)).sum::<Option<u64>>();
                 self.folds = kept.unwrap_or(made) <= most.max(CONST_FOLD_MEM_BUDGET)
                     && !(self.widens() && made >= (weights::FROM * size_of::<f32>()) as u64)
@@ -207,7 +207,7 @@ impl Checked {
     /// Computes the node of constants.
     pub(super) fn fold(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
         let outputs = self.compute(inputs)?;
-        let made = outputs.iter().flatten().map(|output| held(output)).sum();
+        let made = outputs.iter().flatten().map(|output| tensor_bytes(output)).sum();
         self.account.take(made, || self.place())?;
         Ok(outputs)
     }
@@ -238,7 +238,7 @@ impl Checked {
                 self.account.take(made, || self.place())?;
             }
             if made.is_none() || !has_time {
-                held = Some(self.held(source, node, target, mapping, !has_time)?);
+                held = Some(self.held_back(source, node, target, mapping, !has_time)?);
                 origin_of_outputs = NodeOrigin::Inputs;
             }
         }
@@ -252,7 +252,7 @@ impl Checked {
     }
 
     /// Where the inputs are, those that decide on the size of the outputs being held back, or the first.
-    fn held(
+    fn held_back(
         &self,
         source: &InferenceModel,
         node: &InferenceNode,

@@ -6,8 +6,9 @@ use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::TractResult;
 
 use crate::cast::element_type::ElementType;
+use crate::onnx::declared_shapes::element_type;
 use crate::passes::context::{PassContext, PassOptions};
-use crate::passes::facts::value_type::{declared_type, is_tensor, set_carrier};
+use crate::passes::facts::value_type::{is_tensor, set_carrier};
 use crate::tensor::proto;
 
 /// Makes every constant, every tensor of an attribute and every input of a body one that tract reads right.
@@ -40,7 +41,7 @@ pub(in crate::passes) fn carry(graph: &mut Graph, context: &mut PassContext) -> 
 }
 
 fn input(graph: &mut Graph, context: &PassContext, value: ValueId) {
-    let declared = declared_type(graph.value(value).declared.as_ref(), "", "").ok().flatten();
+    let declared = element_type(graph.value(value).declared.as_ref());
     // A body's inputs need no types in ONNX, but they do in tract.
     let is_needed = |ty: &ElementType| ty.is_exotic() || declared.is_none();
     if let Some(ty) = context.facts.ty(value).filter(is_needed) {

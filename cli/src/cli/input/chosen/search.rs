@@ -50,8 +50,8 @@ pub(crate) struct Searched {
 }
 
 impl Searched {
-    /// The same, as reports tell it.
-    pub(crate) fn told(&self, recipe: &Recipe) -> LookFurther {
+    /// The same, as reports have it.
+    pub(crate) fn look_further(&self, recipe: &Recipe) -> LookFurther {
         let told = |(choice, score): &(Choice, Score)| {
             let what = if score.error > self.before.error {
                 format!("a relative error of {}", Num(score.error))

@@ -256,7 +256,8 @@ fn audit_section(model: &Audited, top: usize) -> Section {
     };
     let (casts, more_casts) = folded(cast_views(model.casts.iter().chain(&model.roundings)), top);
     let file = head.tolerance_file.clone().unwrap_or(phrases::DEFAULT_LIMITS.into());
-    let notes = [errors, head.told(Code::Remark), head.told(Code::NotFinite)].concat();
+    let notes =
+        [errors, head.sentences_of(Code::Remark), head.sentences_of(Code::NotFinite)].concat();
     let (lines, more_lines) = folded([notes, remarks::part_lines(head)].concat(), LINES);
     let facts = vec![("inputs", head.inputs.sets_in_words(head.sets)), ("limits", file)];
     let (headline, advice) = verdict::of_audit(model).unzip();

@@ -243,7 +243,7 @@ impl Request for AuditRequest {
         let looked = model.head.inputs.looked();
         let by_sample = samples::finding(&model.head.samples, "the share of values spoilt");
         let notes = looked.chain(by_sample).chain(remarks(notes)).collect();
-        self.finish(&mut model, notes, excused, declared, errors, &rows);
+        self.finish(&mut model, Found { notes, excused, declared, errors }, &rows);
         Ok(model)
     }
 
@@ -256,6 +256,17 @@ impl Request for AuditRequest {
         let folder = self.baseline.iter().filter_map(|path| path.parent()).map(PathBuf::from);
         self.input.files().chain(cases).chain(folder).collect()
     }
+}
+
+/// What was found of a model, before it is judged.
+struct Found {
+    notes: Vec<FindingRow>,
+    /// What a baseline does as well.
+    excused: Vec<FindingRow>,
+    /// What can be said without a run.
+    declared: Vec<FindingRow>,
+    /// What is beyond the limits.
+    errors: Vec<FindingRow>,
 }
 
 impl AuditRequest {
@@ -287,15 +298,8 @@ impl AuditRequest {
     }
 
     /// Judges what was found of a model, and puts it into rows.
-    fn finish(
-        &self,
-        model: &mut Audited,
-        notes: Vec<FindingRow>,
-        excused: Vec<FindingRow>,
-        declared: Vec<FindingRow>,
-        mut errors: Vec<FindingRow>,
-        rows: &[AuditRow],
-    ) {
+    fn finish(&self, model: &mut Audited, found: Found, rows: &[AuditRow]) {
+        let Found { notes, excused, declared, mut errors } = found;
         let casts = &model.casts;
         let seen =
             casts.iter().map(|cast| cast.elements.saturating_sub(cast.source.nans)).sum::<u64>();

@@ -91,7 +91,7 @@ pub(super) fn changes(
     b: &LoadedModel,
     renamed: &HashMap<String, String>,
 ) -> CastChanges {
-    let is_own = |cast: &&CastNode| matches!(cast.kind, CastKind::Cast | CastKind::Quantizer);
+    let is_own = |cast: &&CastNode| matches!(cast.kind, CastKind::Cast(_) | CastKind::Quantizer);
     // Converters rename the main graph, so only the path below it counts.
     let path = |cast: &CastNode| {
         cast.graph.split_once('/').map_or(String::new(), |(_, path)| path.to_owned())

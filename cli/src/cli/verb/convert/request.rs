@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::TractResult;
-use tract_onnx_cast::convert::{Converted, Options, Weights, convert_file};
+use tract_onnx_cast::convert::{Converted, Options, WeightFormat, convert_file};
 use tract_onnx_cast::{ElementType, HalfArithmetic};
 
 use super::trial::{Written, write};
@@ -143,7 +143,7 @@ impl ConvertAnswer {
         if let Some(compared) = &self.compared {
             let Head { inputs, sets, .. } = &compared.head;
             lines.push(format!("on    {}", inputs.sets_in_words(*sets)));
-            let random = compared.head.told(Code::RandomInputs);
+            let random = compared.head.sentences_of(Code::RandomInputs);
             lines.extend(random.into_iter().map(|told| format!("warning: {told}")));
             for output in &compared.outputs {
                 let sqnr = output.sqnr.map_or("no noise".into(), |sqnr| format!("SQNR {sqnr} dB"));
@@ -279,7 +279,7 @@ impl ConvertRequest {
             options.from = Some(self.from.iter().map(ty).collect::<TractResult<_>>()?);
         }
         if let Some(weights) = &self.weights {
-            options.weights = Some(Weights::new(ty(weights)?, self.block));
+            options.weights = Some(WeightFormat::new(ty(weights)?, self.block));
         }
         (options.keep, options.keep_ops) = (self.keep.clone(), self.keep_ops.clone());
         options.convert_io = self.convert_io;
@@ -298,8 +298,8 @@ impl ConvertRequest {
 
     /// The nodes that have to stay besides.
     fn search(&self, loader: &Loader, options: &Options, scratch: &Path) -> TractResult<NodeList> {
-        let model = loader.open(&self.model)?;
-        let (proto, folder) = (loader.read_light(&self.model)?, self.folder());
+        let (model, proto) = loader.open_with_proto(&self.model)?;
+        let folder = self.folder();
         let sets = match &self.cases[..] {
             [] => sets::gather(&model.source(&proto), &self.model, &self.input)?,
             cases => sets::of_cases(&model.takes, cases, &self.input)?,
@@ -333,7 +333,7 @@ impl ConvertRequest {
         }
         // What is loud in one set drowns what is wrong in another, as `keep` has it.
         if found.head.samples.iter().any(|sample| !sample.passed) {
-            return Some(found.head.told(Code::BySample).join("; "));
+            return Some(found.head.sentences_of(Code::BySample).join("; "));
         }
         let judgement = &found.judgement;
         let verdict = judgement.verdict.filter(|verdict| !self.has_tolerance && !verdict.passes());

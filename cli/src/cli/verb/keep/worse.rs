@@ -41,13 +41,13 @@ pub(super) fn searched(
     let Some(found) = search(&recipe, seeds, budget, &mut both) else {
         return Ok(());
     };
-    let told = found.told(&recipe);
+    let further = found.look_further(&recipe);
     for (choice, _) in found.found {
         let set = Set::of_choice(&recipe, choice)?;
         // What is spoiled in FLOAT says nothing of a conversion.
         let outputs = model.clone().run(set.tensors()?)?.outputs;
         sets.extend(outputs.iter().all(is_finite).then_some(set));
     }
-    tell_search(sets, &told);
+    tell_search(sets, &further);
     Ok(())
 }

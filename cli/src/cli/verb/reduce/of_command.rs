@@ -87,7 +87,7 @@ fn search(
     place: &Path,
     reduced: &mut Reduced,
 ) -> TractResult<()> {
-    let finding = format!("the command {}", trial.whole.end.told());
+    let finding = format!("the command {}", trial.whole.end.in_words());
     let runs_here = trial.onnx.is_some();
     let summary = CaseSummary {
         models: vec![reduced.model.clone()],

@@ -6,6 +6,13 @@ use tract_onnx::tract_core::ops::nn::grid_sample::{GridSample, InterpolationMode
 /// An axis of the data: its size, and how far apart its elements are.
 pub(super) type Axis = (usize, usize);
 
+/// A batch of the data and the grid, and what is made of them.
+pub(super) struct Batch<'a, T> {
+    pub(super) data: &'a [T],
+    pub(super) grid: &'a [T],
+    pub(super) made: &'a mut [T],
+}
+
 /// What `Resize` and others have for it, too.
 const CUBIC: f64 = -0.75;
 
@@ -97,14 +104,8 @@ fn sum(data: &[f64], axes: &[(usize, GridTaps)], offset: usize) -> f64 {
 }
 
 /// Samples all channels of a batch at the points of a grid.
-pub(super) fn of_batch(
-    op: &GridSample,
-    axes: &[Axis],
-    data: &[f64],
-    grid: &[f64],
-    made: &mut [f64],
-    points: usize,
-) {
+pub(super) fn of_batch(op: &GridSample, axes: &[Axis], batch: Batch<f64>, points: usize) {
+    let Batch { data, grid, made } = batch;
     let volume: usize = axes.iter().map(|(size, _)| size).product();
     for (at, point) in grid.chunks(axes.len().max(1)).enumerate() {
         let around: Vec<(usize, GridTaps)> = axes

@@ -18,7 +18,7 @@ use crate::ops::host::hooked::build_hooked;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Row, Save, Saved};
 use crate::ops::host::stock::Built;
-use doubles::Axis;
+use doubles::{Axis, Batch};
 
 /// How many points are computed together.
 const POINTS: usize = 512;
@@ -135,7 +135,8 @@ impl GridSampler {
         }
     }
 
-    fn of_batch(&self, axes: &[Axis], data: &[f32], grid: &[f32], made: &mut [f32], points: usize) {
+    fn of_batch(&self, axes: &[Axis], batch: Batch<f32>, points: usize) {
+        let Batch { data, grid, made } = batch;
         let volume: usize = axes.iter().map(|(size, _)| size).product();
         let is_nearest = self.0.mode == InterpolationMode::Nearest;
         let each = if is_nearest { 1 } else { 1usize << axes.len().min(16) };
@@ -167,7 +168,7 @@ fn batches_of<T: Datum + Copy>(
     data: &Tensor,
     grid: &Tensor,
     shape: &[usize],
-    of_batch: impl Fn(&[T], &[T], &mut [T]),
+    of_batch: impl Fn(Batch<T>),
 ) -> TractResult<Tensor> {
     let mut made = Tensor::zero_dt(T::datum_type(), shape)?;
     let batches = shape.first().copied().unwrap_or(0).max(1);
@@ -178,7 +179,7 @@ fn batches_of<T: Datum + Copy>(
     let data = data_plain.as_slice::<T>()?.chunks(part(data));
     let grid = grid_plain.as_slice::<T>()?.chunks(part(grid));
     for ((data, grid), made) in data.zip(grid).zip(plain.as_slice_mut::<T>()?.chunks_mut(each)) {
-        of_batch(data, grid, made);
+        of_batch(Batch { data, grid, made });
     }
     Ok(made)
 }
@@ -225,12 +226,8 @@ impl EvalOp for GridSampler {
         let shape: TVec<usize> =
             [*batches, *channels].into_iter().chain(places.iter().copied()).collect();
         let floats = [data.datum_type(), grid.datum_type()] == [DatumType::F32; 2];
-        let of_doubles = |data: &[f64], grid: &[f64], made: &mut [f64]| {
-            doubles::of_batch(&self.0, &axes, data, grid, made, points);
-        };
-        let of_floats = |data: &[f32], grid: &[f32], made: &mut [f32]| {
-            self.of_batch(&axes, data, grid, made, points);
-        };
+        let of_doubles = |batch: Batch<f64>| doubles::of_batch(&self.0, &axes, batch, points);
+        let of_floats = |batch: Batch<f32>| self.of_batch(&axes, batch, points);
         let made = if floats && self.0.mode != InterpolationMode::Bicubic {
             batches_of(&data, &grid, &shape, of_floats)?
         } else {

@@ -126,8 +126,8 @@ impl RoleWalk<'_> {
                     }
                     Use::Node(node, place) => {
                         let node = graph.node(node);
-                        self.called(graph, node, place, way, depth, &mut to_do);
                         let meeting = Meeting { graph, node, place, way };
+                        self.called(&meeting, depth, &mut to_do);
                         self.add_levels(&meeting);
                         let next = meet(&meeting, &self.followed, &mut self.evidence);
                         self.is_counted_with &= next.is_some() && meeting.counts();
@@ -151,15 +151,8 @@ impl RoleWalk<'_> {
     }
 
     /// Goes on in the bodies of a Loop or a Scan, and in a function.
-    fn called(
-        &mut self,
-        graph: &Graph,
-        node: &Node,
-        place: usize,
-        way: Way,
-        depth: usize,
-        to_do: &mut Vec<(ValueId, Way)>,
-    ) {
+    fn called(&mut self, meeting: &Meeting, depth: usize, to_do: &mut Vec<(ValueId, Way)>) {
+        let Meeting { graph, node, place, way } = *meeting;
         if matches!(node.op_type.as_str(), "Loop" | "Scan") {
             let bodies = node.bodies().iter();
             let inner = bodies.filter_map(|held| graph.body(held.body).inputs().get(place));

@@ -119,7 +119,7 @@ impl<'a> InnerTensors<'a> {
         measured.sort_by_key(|(pair, _)| order.get(&pair.reference).copied());
         let finish = |(pair, metrics): (Pair, Metrics)| {
             let mut tensor = metrics.finish();
-            (tensor.paired_by, tensor.confidence) = pair.how.told();
+            (tensor.paired_by, tensor.confidence) = pair.how.paired_by();
             tensor
         };
         let tensors: Vec<ComparedTensor> = measured.into_iter().map(finish).collect();

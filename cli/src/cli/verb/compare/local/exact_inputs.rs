@@ -10,9 +10,10 @@ use tract_onnx_cast::{ElementType, OnnxTensor};
 
 use super::Subject;
 use super::numbers::{
-    blocks, cast, is_computed_in, largest, numbers, reader, rounding, smallest, tensor, wide,
+    blocks, cast, is_computed_in, largest, numbers, rounding, smallest, tensor, wide,
 };
 use crate::cli::input::sets::Provenance;
+use crate::cli::measure::reals::NumberReader;
 use crate::cli::verb::compare::open::{LoadedModel, Sides};
 
 /// The reference's inputs under the names that the conversion has for them, where it is given
@@ -59,7 +60,8 @@ pub(super) fn rounded(
     };
     // All are, mostly, and nothing is to be written then.
     let mut is_whole = true;
-    let (mut wide, mut rounded) = (reader(exact), reader(held));
+    let (mut wide, mut rounded) =
+        (NumberReader::of(exact.0, &exact.1), NumberReader::of(held.0, &held.1));
     for places in blocks(held.1.len()) {
         let (x, y) = (wide.numbers(places.clone())?, rounded.numbers(places)?);
         is_whole = x.iter().zip(y).all(|(x, y)| is_rounded(*x, *y));

@@ -271,7 +271,7 @@ impl<'a> LocalComparison<'a> {
         let weights = &subject.weights;
         let (links, sites, held) = (&links, &sites, &held);
         let fault = Fault { a, b, model: &model, links, sites, held, weights, changed };
-        local.explain(&fault);
+        local.blame(&fault);
         local
     }
 }
@@ -333,7 +333,7 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
     let (held, sites, changed) = (&ReferenceWeights::default(), &sites, &[]);
     let model = &model_b;
     let fault = Fault { a: &saved, b: &trace, model, links, sites, held, weights, changed };
-    local.explain(&fault);
+    local.blame(&fault);
     Ok(local)
 }
 
@@ -367,7 +367,7 @@ impl Local {
     }
 
     /// Names the nodes to blame.
-    fn explain(&mut self, fault: &Fault) {
+    fn blame(&mut self, fault: &Fault) {
         let Fault { b, sites, .. } = fault;
         let sure = sites.deviating().filter(|s| s.is_sure);
         // Of values that are not the reference's, the fault may be before the quantiser.

@@ -1,6 +1,5 @@
 //! Tensors as numbers, and what their types round.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use tract_onnx::prelude::*;
@@ -10,10 +9,10 @@ use tract_onnx_cast::{ElementType, Family};
 
 use crate::cli::measure::range;
 pub(super) use crate::cli::measure::reals::blocks;
-use crate::cli::measure::reals::{NumberReader, reals, reals_in};
+use crate::cli::measure::reals::{reals, reals_in};
 use crate::cli::tensor::of_numbers;
 
-/// The elements; `None` for text.
+/// All elements of a value; `None` for text.
 pub(super) fn numbers((ty, tensor): &SharedTensor) -> Option<Vec<f64>> {
     reals(*ty, tensor)
 }
@@ -47,16 +46,6 @@ pub(super) fn magnitudes(value: &SharedTensor) -> Option<SharedTensor> {
     tensor(value.0, value.1.shape(), &all)
 }
 
-/// Some of the elements; `None` for text.
-pub(super) fn numbers_in((ty, held): &SharedTensor, places: Range<usize>) -> Option<Vec<f64>> {
-    reals_in(*ty, held, places)
-}
-
-/// Reads the elements of a value in their order.
-pub(super) fn reader(value: &SharedTensor) -> NumberReader<'_> {
-    NumberReader::of(value.0, &value.1)
-}
-
 /// Gives each pair of elements of two tensors of one length, with its place, to a function, without
 /// holding all of them as numbers; `None` for text.
 pub(super) fn each_pair(
@@ -72,7 +61,7 @@ pub(super) fn each_pair(
     }
     let length = x.1.len();
     for places in blocks(length) {
-        let (x, y) = (numbers_in(x, places.clone())?, numbers_in(y, places.clone())?);
+        let (x, y) = (reals_in(x.0, &x.1, places.clone())?, reals_in(y.0, &y.1, places.clone())?);
         for (place, (x, y)) in places.zip(x.iter().zip(&y)) {
             take(place, *x, *y);
         }
@@ -157,55 +146,5 @@ pub(super) fn gap(ty: ElementType, code: f64) -> f64 {
     match ty.family() {
         Family::Float(_) => (2.0 * rounding(ty) * code.abs()).max(smallest(ty)),
         _ => 1.0,
-    }
-}
-
-#[cfg(test)]
-pub(super) mod tests {
-    use std::path::Path;
-
-    use tract_onnx::pb::tensor_proto::DataLocation;
-    use tract_onnx::pb::{StringStringEntryProto, TensorProto};
-    use tract_onnx_cast::tensor_proto;
-
-    use super::*;
-
-    /// A matrix that stays in a file of a folder, which holds these bytes.
-    pub(in super::super) fn in_file(
-        folder: &Path,
-        ty: ElementType,
-        sizes: [usize; 2],
-        bytes: &[u8],
-    ) -> TractResult<SharedTensor> {
-        std::fs::write(folder.join("w"), bytes)?;
-        let entry = StringStringEntryProto { key: "location".into(), value: "w".into() };
-        let held = TensorProto {
-            dims: sizes.map(|size| size as i64).into(),
-            data_type: ty as i32,
-            data_location: Some(DataLocation::External as i32),
-            external_data: vec![entry],
-            ..TensorProto::default()
-        };
-        let (ty, tensor) = tensor_proto::read_late(&held, Some(folder))?;
-        assert!(tensor.as_plain_ram().is_none());
-        Ok((ty, Arc::new(tensor)))
-    }
-
-    #[test]
-    fn a_matrix_in_its_file_is_read_in_its_order() -> TractResult<()> {
-        // Rows of fewer elements than a block has, and of more.
-        for sizes in [[1100, 1000], [40, 30_000]] {
-            let folder = tempfile::tempdir()?;
-            let length = sizes.iter().product::<usize>();
-            let bytes: Vec<u8> = (0..length).flat_map(|i| (i as f32).to_le_bytes()).collect();
-            let value = in_file(folder.path(), ElementType::Float, sizes, &bytes)?;
-            let mut reader = reader(&value);
-            for places in blocks(length).chain(std::iter::once(0..1000)) {
-                let wanted = places.clone().map(|place| place as f64).collect::<Vec<f64>>();
-                assert_eq!(reader.numbers(places), Some(&*wanted), "{sizes:?}");
-            }
-            assert!(value.1.as_plain_ram().is_none());
-        }
-        Ok(())
     }
 }

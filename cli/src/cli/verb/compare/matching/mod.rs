@@ -43,7 +43,7 @@ pub(in crate::cli::verb::compare) enum MatchKind {
 
 impl MatchKind {
     /// As reports have it, and how sure that is.
-    pub(in crate::cli::verb::compare) const fn told(self) -> (PairedBy, Confidence) {
+    pub(in crate::cli::verb::compare) const fn paired_by(self) -> (PairedBy, Confidence) {
         match self {
             MatchKind::Name => (PairedBy::Name, Confidence::Certain),
             MatchKind::SameValues => (PairedBy::Values, Confidence::Certain),

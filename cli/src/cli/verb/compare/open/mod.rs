@@ -31,6 +31,7 @@ use crate::cli::input::sets::{self, Provenance, Set, shapes_of};
 use crate::cli::input::sizes::check_shapes;
 use crate::cli::input::source::{CutOff, Source};
 use crate::cli::message::{InOneLine, ProblemKind, about, add_once, at, counted, one_line};
+use crate::cli::progress::tell;
 use crate::cli::tensor::{NamedTensor, Tensors, cast, elements};
 use crate::cli::work::adapt_inputs::carried;
 use crate::cli::work::model::Loader;
@@ -99,7 +100,9 @@ impl Side {
             Content::Saved(saved) => side.saved = saved,
             Content::Model(file, cases) => {
                 let load = || {
-                    let (model, probed) = (loader.open(&file)?, Probed::open(loader, &file)?);
+                    tell("loading");
+                    let (model, proto) = loader.open_with_proto(&file)?;
+                    let probed = Probed::of(loader, &file, proto)?;
                     probed.check_declared()?;
                     Ok(LoadedModel::new(probed, file.clone(), model))
                 };

@@ -49,7 +49,7 @@ pub(in crate::cli::verb::compare) fn search_further(
 impl Sides {
     /// Adds what was found, and tells it.
     fn add(&mut self, recipe: &Rc<Recipe>, searched: Searched) -> TractResult<()> {
-        let further = searched.told(recipe);
+        let further = searched.look_further(recipe);
         for (choice, _) in searched.found {
             let set = Set::of_choice(recipe, choice)?;
             if let (Some(a), Some(b)) = (&self.reference.model, &self.converted.model) {

@@ -33,7 +33,7 @@ pub(super) fn written(
         let Some(parameters) = finder.of(entry)? else { continue };
         match subject.weight_place(&entry.value) {
             Some(place) => {
-                let held = held(subject, entry, &parameters)?;
+                let held = simulated(subject, entry, &parameters)?;
                 rewrite.weight(entry, held, graph.initializer.get_mut(place));
             }
             None => rewrite.quantizer(subject, &entry.value, &parameters)?,
@@ -52,7 +52,7 @@ pub(super) fn written(
 }
 
 /// What a weight becomes.
-fn held(
+fn simulated(
     subject: &FloatModel,
     entry: &Entry,
     parameters: &ScaleParameters,

@@ -240,7 +240,7 @@ impl<'a> Search<'a> {
         mut notes: Vec<String>,
     ) -> TractResult<NodeList> {
         let (kept, left) = self.with_overflow(needed)?;
-        notes.extend(self.told_of(&left));
+        notes.extend(self.note_of_overflows(&left));
         // What is wrong without one node alone.
         let of_one = |(tried, failure): (&BTreeSet<usize>, &Option<String>)| {
             let is_fewer = tried.len() + 1 == needed.len() && tried.is_subset(needed);
@@ -274,7 +274,7 @@ impl<'a> Search<'a> {
     }
 
     /// A note on nodes that overflow and are not kept.
-    fn told_of(&self, left: &[usize]) -> Option<String> {
+    fn note_of_overflows(&self, left: &[usize]) -> Option<String> {
         let nodes = self.original.nodes();
         let name = |place: &usize| nodes.get(*place).map_or(String::new(), |n| quoted(&n.name));
         let (count, names) = (left.len(), listed(left.iter().map(name), 5));

@@ -91,7 +91,11 @@ impl TensorFinding {
     }
 
     /// What a comparison says without a tolerance.
-    pub(super) fn told(kind: TensorFault, text: String, culprit: Option<Culprit>) -> TensorFinding {
+    pub(super) fn without_tolerance(
+        kind: TensorFault,
+        text: String,
+        culprit: Option<Culprit>,
+    ) -> TensorFinding {
         TensorFinding { kind, error: 1.0, text, culprit }
     }
 

@@ -129,7 +129,7 @@ impl PairTrial<'_> {
             return Ok(None);
         }
         let Some(culprit) = culprit else {
-            return Ok(Some(TensorFinding::told(
+            return Ok(Some(TensorFinding::without_tolerance(
                 TensorFault::of(verdict, None),
                 found.judgement.reason,
                 None,
@@ -146,7 +146,7 @@ impl PairTrial<'_> {
             is_like && (is_node || other.node == culprit.node)
         };
         let told = found.judgement.culprits.into_iter().find(is_it);
-        Ok(told.map(|told| TensorFinding::told(kind, told.text.clone(), Some(told))))
+        Ok(told.map(|told| TensorFinding::without_tolerance(kind, told.text.clone(), Some(told))))
     }
 
     /// What a comparison says of the part.

@@ -227,8 +227,8 @@ mod tests {
     use anyhow::Context;
     use tract_onnx::prelude::TractResult;
 
-    use super::super::super::numbers::tests::in_file;
     use super::*;
+    use crate::cli::measure::reals::tests::in_file;
 
     fn perturbed<T>(run: impl FnOnce(&mut Perturbed) -> T) -> T {
         run(&mut Perturbed::new(&Trace::default(), 1))

@@ -7,8 +7,9 @@ use tract_onnx::prelude::Tensor;
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::SharedTensor;
 
-use super::super::numbers::{blocks, floats_of, is_computed_in, numbers, reader, tensor};
+use super::super::numbers::{blocks, floats_of, is_computed_in, numbers, tensor};
 use crate::cli::measure::reach::relative;
+use crate::cli::measure::reals::NumberReader;
 use crate::cli::measure::weight::steps::CodeSteps;
 
 /// A value free of its type's rounding, and by how much each element may be off.
@@ -157,7 +158,7 @@ impl Twin {
     /// Gives each element, with its place and how far it may be off, to a function, without holding all of
     /// them as numbers; `None` for text.
     fn each(&self, mut take: impl FnMut(usize, f64, f64)) -> Option<()> {
-        let (mut reader, mut doubts) = (reader(&self.value), vec![]);
+        let (mut reader, mut doubts) = (NumberReader::of(self.value.0, &self.value.1), vec![]);
         for places in blocks(self.value.1.len()) {
             let values = reader.numbers(places.clone())?;
             self.doubts_in(places.clone(), values, &mut doubts);

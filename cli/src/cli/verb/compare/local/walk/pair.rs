@@ -11,8 +11,7 @@ use super::super::doubt::{Carried, Doubt, Twin};
 use super::super::held::{HeldElements, Whole, Worst};
 use super::super::links::Link;
 use super::super::numbers::{
-    blocks, cast, is_computed_in, largest, peak, reader, rounding, shaped, smallest,
-    smallest_normal, wide,
+    blocks, cast, is_computed_in, largest, peak, rounding, shaped, smallest, smallest_normal, wide,
 };
 use super::super::quantizers::WeightCodes;
 use super::super::site::Site;
@@ -22,6 +21,7 @@ use super::layout::in_layout_of;
 use super::values::{INSIDE, held_in, is_mask};
 use crate::cli::measure::elements::Elements;
 use crate::cli::measure::lanes::AT_ONCE;
+use crate::cli::measure::reals::NumberReader;
 use crate::cli::measure::weight::compensated::CodedWeight;
 use crate::cli::measure::weight::ends::CutOffPower;
 
@@ -150,9 +150,9 @@ impl Walk<'_> {
         let codes = WeightCodes::of(node, pair.want, &twin.0.value);
         let mut lost = CutOffPower::default();
         let mut site =
-            self.held(node, pair, twin, codes.as_ref().map(|codes| (codes, &mut lost)))?;
+            self.compare(node, pair, twin, codes.as_ref().map(|codes| (codes, &mut lost)))?;
         if lost.is_much() {
-            return self.held(node, pair, twin, None);
+            return self.compare(node, pair, twin, None);
         }
         if let (Some(codes), true) = (codes, site.deviates())
             && is_compensated(pair.want, twin.0, &codes) == Some(true)
@@ -163,7 +163,7 @@ impl Walk<'_> {
     }
 
     /// Holds a value against the reference's; what lies beyond the codes of a weight may be off, and is added up.
-    fn held(
+    fn compare(
         &self,
         node: &NodeRun,
         pair: &PairedValue,
@@ -181,7 +181,7 @@ impl Walk<'_> {
         let (end, cuts_masks) = (largest(twin.value.0), self.weights.cuts_masks);
         let margin = Margin { unit, least, end, cuts_masks };
         if is_one(made, want) && is_one(got, want) {
-            let mut wants = reader(want);
+            let mut wants = NumberReader::of(want.0, &want.1);
             for places in blocks(want.1.len()) {
                 let numbers = wants.numbers(places)?;
                 Level::best().run(
@@ -193,8 +193,10 @@ impl Walk<'_> {
         }
         let (mut whole, mut bounds) = (Whole::default(), Bounds::default());
         let is_made = is_one(made, got);
-        let [mut wants, mut gots, mut mades] = [want, got, made].map(reader);
-        let mut codes = ends.as_ref().map(|(held, _)| reader(&held.codes));
+        let [mut wants, mut gots, mut mades] =
+            [want, got, made].map(|(ty, tensor)| NumberReader::of(*ty, tensor));
+        let mut codes =
+            ends.as_ref().map(|(held, _)| NumberReader::of(held.codes.0, &held.codes.1));
         for places in blocks(want.1.len()) {
             let start = places.start;
             let (want, got) = (wants.numbers(places.clone())?, gots.numbers(places.clone())?);
