@@ -235,6 +235,16 @@ fn start(arguments: &[String]) -> Child {
     command.spawn().expect("the program")
 }
 
+/// Waits until a process stands still, or has ended.
+fn stopped(id: u32) {
+    let start = Instant::now();
+    let stands = |stat: String| stat.contains(") T") || stat.contains(") Z");
+    while !fs::read_to_string(format!("/proc/{id}/stat")).map_or(true, stands) {
+        assert!(start.elapsed() < Duration::from_secs(60), "{id} goes on");
+        sleep(Duration::from_millis(1));
+    }
+}
+
 fn ended(workers: &[u32]) {
     let start = Instant::now();
     while workers.iter().any(is_alive) {
@@ -259,9 +269,13 @@ fn an_interruption_leaves_nothing_half_written() {
             let old = trial.reset(moment % 3 > 0);
             let mut child = start(&trial.writer.arguments);
             sleep(whole * moment / MOMENTS);
+            // It starts no worker that nobody knows of while it stands still.
+            signal("STOP", child.id());
+            stopped(child.id());
             let workers = children(child.id());
             let name = if moment % 2 == 0 { "TERM" } else { "INT" };
             signal(name, child.id());
+            signal("CONT", child.id());
             child.wait().expect("an end");
             ended(&workers);
             trial.check(&old, &format!("SIG{name} at moment {moment}"));
