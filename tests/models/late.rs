@@ -96,6 +96,29 @@ fn a_tied_vocabulary_is_read_once_and_a_few_rows() -> Result<()> {
     Ok(())
 }
 
+/// A file is opened once for all the pieces of a part: once it is open it may go.
+#[cfg(unix)]
+#[test]
+fn a_part_is_read_of_one_open_file() -> Result<()> {
+    let folder = tempfile::tempdir().expect("a folder");
+    saved(tied(Float), folder.path())?;
+    let held = external(tied(Float).0.initializer.remove(0), "w.bin", Some(0));
+    let (_, late) = tensor_proto::read_late(&held, Some(folder.path()))?;
+    let file = folder.path().join("w.bin");
+    let pieces = Arc::new(AtomicUsize::new(0));
+    let counted = pieces.clone();
+    let altered = tensor_proto::altered(&late, move |_, _| {
+        if counted.fetch_add(1, Ordering::Relaxed) == 0 {
+            std::fs::remove_file(&file).expect("a file");
+        }
+    });
+    let part = altered.expect("a late matrix").slice(0, 0, SIZES[0]).expect("an open file");
+    let expected = tensor_proto::read(&tied(Float).0.initializer.remove(0), None)?.1;
+    assert!(part == expected);
+    assert!(pieces.load(Ordering::Relaxed) > 10);
+    Ok(())
+}
+
 #[test]
 fn a_product_in_blocks_has_run_once() -> Result<()> {
     let folder = tempfile::tempdir().expect("a folder");
