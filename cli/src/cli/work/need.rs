@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::thread;
 
+use prost::Message;
 use tract_onnx::pb::{ModelProto, TensorProto};
 use tract_onnx_cast::ElementType;
 
@@ -35,7 +36,8 @@ impl Loader {
             let file = if inner.is_file() { &*inner } else { place };
             let is_array = matches!(Format::of(file), Some(Format::Npy | Format::Npz));
             let proto = if is_array { None } else { self.read_light(file).ok() };
-            let reason = too_large(&proto?, self.engine, self.memory_bytes)?;
+            let folder = file.parent().unwrap_or(Path::new(""));
+            let reason = too_large((&proto?, folder), self.engine, self.memory_bytes)?;
             Some(TooLarge { model: place, reason })
         })
     }
@@ -56,7 +58,8 @@ impl Loader {
 }
 
 /// What a model needs more memory for than there is, if it does.
-fn too_large(proto: &ModelProto, engine: Engine, memory: u64) -> Option<String> {
+fn too_large((proto, folder): (&ModelProto, &Path), engine: Engine, memory: u64) -> Option<String> {
+    let weights = |proto| weights(proto).filter(|weight: &Weight| weight.is_there(folder));
     let (need, weights) = match engine {
         Engine::Plan => {
             let all = weights(proto).map(|weight| weight.packed).fold(0, u64::saturating_add);
@@ -84,6 +87,7 @@ fn too_large(proto: &ModelProto, engine: Engine, memory: u64) -> Option<String> 
 
 /// A weight, as its head describes it.
 struct Weight<'a> {
+    held: &'a TensorProto,
     name: &'a str,
     /// As a tensor.
     bytes: u64,
@@ -93,6 +97,22 @@ struct Weight<'a> {
 }
 
 impl Weight<'_> {
+    /// Whether there is as much data as the head says: whatever reads it says so if there is not.
+    fn is_there(&self, folder: &Path) -> bool {
+        let entry = |key: &str| {
+            self.held.external_data.iter().find(|entry| entry.key == key).map(|entry| &*entry.value)
+        };
+        match (entry("location"), entry("length")) {
+            (Some(_), Some(length)) => length.parse() == Ok(self.packed),
+            (Some(location), None) => {
+                let held = folder.join(location).metadata();
+                held.is_ok_and(|held| held.len() >= self.packed)
+            }
+            // A number of eight bytes may be written in one.
+            (None, _) => self.packed / 8 <= self.held.encoded_len() as u64,
+        }
+    }
+
     /// What it takes while a node runs that takes it: itself, and the copy that is computed with.
     fn by_node(&self) -> u64 {
         let both = self.bytes.saturating_mul(2);
@@ -112,25 +132,29 @@ fn weights(proto: &ModelProto) -> impl Iterator<Item = Weight<'_>> {
         let packed = elements.saturating_mul(u64::from(ty.bits())).div_ceil(8);
         let is_read_in_parts =
             held.dims.len() == 2 && !held.external_data.is_empty() && bytes >= IN_PARTS;
-        Some(Weight { name: &held.name, bytes, packed, is_read_in_parts })
+        Some(Weight { held, name: &held.name, bytes, packed, is_read_in_parts })
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use tract_onnx::pb::{GraphProto, StringStringEntryProto};
+    use onnx_cast_graph::external_data;
+    use tract_onnx::pb::GraphProto;
 
     use super::*;
 
     const GIB: u64 = 1 << 30;
 
     fn model(weights: &[(ElementType, &[i64])]) -> ModelProto {
-        let initializer = weights.iter().map(|(ty, dims)| TensorProto {
-            name: "w".into(),
-            data_type: *ty as i32,
-            dims: dims.to_vec(),
-            external_data: vec![StringStringEntryProto::default()],
-            ..TensorProto::default()
+        let initializer = weights.iter().map(|(ty, dims)| {
+            let bits = dims.iter().product::<i64>() as u64 * u64::from(ty.bits());
+            TensorProto {
+                name: "w".into(),
+                data_type: *ty as i32,
+                dims: dims.to_vec(),
+                external_data: external_data("w.data", 0, bits / 8),
+                ..TensorProto::default()
+            }
         });
         let graph = GraphProto { initializer: initializer.collect(), ..GraphProto::default() };
         ModelProto { graph: Some(graph), ..ModelProto::default() }
@@ -139,9 +163,10 @@ mod tests {
     #[test]
     fn a_plan_holds_all_weights_and_a_node_its_own() {
         use ElementType::{Float, Float16, Int4};
+        let folder = Path::new("");
         let kernels = model(&[(Float, &[1 << 26, 1, 1]), (Float16, &[1 << 26, 1, 1])]);
         let needs = |model: &ModelProto, engine| {
-            let least = |memory: &u64| too_large(model, engine, *memory).is_none();
+            let least = |memory: &u64| too_large((model, folder), engine, *memory).is_none();
             (1..).map(|eighths| eighths * GIB / 8).find(least)
         };
         // 256 and 128 MiB, and the program.
@@ -151,9 +176,13 @@ mod tests {
         let matrix = model(&[(Float, &[1 << 15, 1 << 15]), (Int4, &[1 << 15, 1 << 15])]);
         assert_eq!(needs(&matrix, Engine::Plan), Some(GIB * 5));
         assert_eq!(needs(&matrix, Engine::Nodes), Some(GIB * 5 / 8));
-        let told = too_large(&kernels, Engine::Nodes, GIB / 2);
+        let told = too_large((&kernels, folder), Engine::Nodes, GIB / 2);
         let expected = "its weight `w` takes 256.0 MiB, as much again to compute with it, and the program 512.0 MiB: \
                         1.0 GiB at least, which is more than the 512.0 MiB of --max-memory";
         assert_eq!(told.as_deref(), Some(expected));
+        // What the head says is not there.
+        let mut lie = model(&[(Float, &[1 << 40])]);
+        lie.graph.as_mut().expect("a graph").initializer[0].external_data.clear();
+        assert_eq!(needs(&lie, Engine::Plan), Some(GIB / 2));
     }
 }
