@@ -10,7 +10,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::konst::Const;
 use tract_onnx::tract_hir::internal::*;
 
-use super::tied::Tied;
+use super::TIED_NAME;
 use crate::onnx::lowered::{FILED, Lowered, OperatorForm};
 use crate::onnx::node::attribute;
 use crate::ops::host::element_wise::{rules, typed_op};
@@ -109,11 +109,11 @@ impl Filed {
         Ok(self.0.slice(0, 0, rows)?.into_plain_ram()?.into_arc_tensor())
     }
 
-    /// A constant in its place, unless all that takes it is [`Tied`].
+    /// A constant in its place, unless all that takes it is tied.
     fn settle(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let mut places = node.outputs.iter().flat_map(|output| &output.successors);
         let is_output = model.outputs.iter().any(|output| output.node == node.id);
-        if !is_output && places.all(|inlet| model.node(inlet.node).op_is::<Tied>()) {
+        if !is_output && places.all(|inlet| model.node(inlet.node).op.name() == TIED_NAME) {
             return Ok(None);
         }
         let mut patch = TypedModelPatch::default();

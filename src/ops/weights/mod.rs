@@ -42,6 +42,9 @@ const LEAST_PART: usize = 1 << 11;
 /// Fewer elements are FLOAT in memory: there is little to save.
 pub(crate) const FROM: usize = 1 << 16;
 
+/// What the operator is called behind weights that are tied.
+const TIED_NAME: &str = "Tied";
+
 /// What takes weights.
 pub(crate) enum WeightUse<'a> {
     /// A product that has no form yet in which it runs.

@@ -9,7 +9,7 @@ use tract_onnx::tract_core::tract_linalg::mmm::MMMInputValue;
 use tract_onnx::tract_hir::internal::*;
 
 use super::filed::Filed;
-use super::{Packing, WeightUse, follow};
+use super::{Packing, TIED_NAME, WeightUse, follow};
 use crate::onnx::lowered::TIED;
 use crate::ops::host::element_wise::{element_wise, rules, same_facts, typed_op};
 use crate::ops::host::hook::{Patch, Wired};
@@ -30,7 +30,7 @@ fn build(_: &ParsingContext, _: &NodeProto) -> Built {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tied;
 
-typed_op!(Tied, "Tied");
+typed_op!(Tied, TIED_NAME);
 
 save!(Tied, "tract_onnx_cast_tied", {});
 
