@@ -432,6 +432,10 @@ def grouped() -> Iterator[Case]:
     yield case(
         name, heads | {"softcap": 0.5}, [*one, *before, integers(7), grid(8), None, None, *sinks], 3
     )
+    # Caches with room for more: what is behind the keys and the values is 0, whatever was there.
+    roomy = [drawn((2, 2, 7, 16), 22), drawn((2, 2, 7, 16), 23)]
+    yield case(name, turned, [q, k, v, *roomy, *first, *tables], 3)
+    yield case(name, heads, [*step, *roomy, integers(4, 1), grid(5)], 3)
 
 
 def losses() -> Iterator[Case]:

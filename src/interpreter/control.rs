@@ -1,5 +1,7 @@
 //! `If` and `Loop`.
 
+use std::sync::Arc;
+
 use onnx_cast_graph::{BodyId, NodeId, counted, tensor_type};
 use tract_onnx::pb::tensor_shape_proto::dimension::Value::DimValue;
 use tract_onnx::prelude::{Tensor, TractResult, tensor0};
@@ -86,7 +88,7 @@ pub(super) fn repeat(
     }
     for (place, stack) in stacks.into_iter().enumerate() {
         let declared = declared_of(run, body, 1 + count + place);
-        carried.push(RuntimeValue::Tensor(stack_of(&stack, 0, declared)?));
+        carried.push(RuntimeValue::Tensor(stack_of(stack, 0, declared)?));
     }
     Ok(carried)
 }
@@ -126,20 +128,20 @@ pub(super) fn stack(
 
 /// Tensors of one shape along a new axis; of none, what the body declares of one.
 pub(super) fn stack_of(
-    tensors: &[TypedTensor],
+    tensors: Vec<TypedTensor>,
     axis: usize,
     declared: DeclaredOutput,
 ) -> TractResult<TypedTensor> {
-    let Some(first) = tensors.first() else {
+    let Some(ty) = tensors.first().map(|first| first.ty) else {
         let (ty, mut shape) = declared.unwrap_or((ElementType::Float, vec![]));
         shape.insert(axis.min(shape.len()), 0);
         return TypedTensor::new(ty, Tensor::zero_dt(ty.datum_type(), &shape)?);
     };
     let mut parts = vec![];
     for typed in tensors {
-        let mut part = (*typed.tensor).clone();
+        let mut part = Arc::unwrap_or_clone(typed.tensor);
         part.insert_axis(axis)?;
         parts.push(part);
     }
-    TypedTensor::new(first.ty, Tensor::stack_tensors(axis, &parts)?)
+    TypedTensor::new(ty, Tensor::stack_tensors(axis, &parts)?)
 }

@@ -76,7 +76,7 @@ pub(super) fn scan(
             return run
                 .refuse(id, format!("attribute `scan_output_axes`: {} is no axis", lane.axis));
         };
-        carried.push(RuntimeValue::Tensor(stack_of(&stack, axis, declared)?));
+        carried.push(RuntimeValue::Tensor(stack_of(stack, axis, declared)?));
     }
     Ok(carried)
 }

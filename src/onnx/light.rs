@@ -1,5 +1,5 @@
-//! A model's message without its weights, which stay in the file: initializers that the file holds become external data of the
-//! file itself. What is decoded is small then, and a weight is read where it is needed.
+//! A model's message without its weights, which stay in the file: initializers that the file holds, those of bodies as well, become
+//! external data of the file itself. What is decoded is small then, and a weight is read where it is needed.
 
 #![forbid(unsafe_code)]
 
@@ -27,16 +27,17 @@ pub(crate) fn read(path: &Path) -> Option<Vec<u8>> {
     let length = file.metadata().ok()?.len();
     let mut copy = FileCopy { source: FieldReader { reader: BufReader::new(file), at: 0 }, name };
     copy.message(length, &mut |copy, number, length| match number {
-        GRAPH => copy.message(length, &mut |copy, number, length| match number {
-            INITIALIZER => copy.tensor(length),
-            _ => copy.bytes(length),
-        }),
+        GRAPH => copy.graph(length),
         _ => copy.bytes(length),
     })
 }
 
 /// Fields of onnx.proto.
 const GRAPH: u64 = 7;
+const NODE: u64 = 1;
+const ATTRIBUTE: u64 = 5;
+const BODY: u64 = 6;
+const BODIES: u64 = 11;
 const INITIALIZER: u64 = 5;
 const RAW_DATA: u64 = 9;
 const EXTERNAL_DATA: u64 = 13;
@@ -66,6 +67,25 @@ impl FileCopy<'_> {
             }
         }
         Some(made)
+    }
+
+    fn graph(&mut self, length: u64) -> Option<Vec<u8>> {
+        self.message(length, &mut |copy, number, length| match number {
+            INITIALIZER => copy.tensor(length),
+            NODE if length >= LEAST => copy.node(length),
+            _ => copy.bytes(length),
+        })
+    }
+
+    /// A node, perhaps with bodies, which have initializers of their own.
+    fn node(&mut self, length: u64) -> Option<Vec<u8>> {
+        self.message(length, &mut |copy, number, length| match number {
+            ATTRIBUTE => copy.message(length, &mut |copy, number, length| match number {
+                BODY | BODIES => copy.graph(length),
+                _ => copy.bytes(length),
+            }),
+            _ => copy.bytes(length),
+        })
     }
 
     /// An initializer, whose data stays where it is if it is large.

@@ -28,6 +28,9 @@ pub(crate) const MEASURED: &str = "tract-onnx-cast:Measured";
 /// The operator behind weights that a product shares with a `Gather`.
 pub(crate) const TIED: &str = "tract-onnx-cast:Tied";
 
+/// The operator that stands for weights in a file beside the model.
+pub(crate) const FILED: &str = "tract-onnx-cast:Filed";
+
 /// The attribute that holds it all.
 const ATTRIBUTE: &str = "tract-onnx-cast:Lowered";
 
@@ -62,6 +65,10 @@ pub(crate) enum OperatorForm {
     ExactDivision,
     /// Weights that a product shares with a `Gather`.
     Tied,
+    /// Weights of a file beside the model, which stay there until it is decided how a product packs them.
+    Filed {
+        stays: bool,
+    },
 }
 
 /// What a cast does, as far as it is known before tract analyses the model.
@@ -128,6 +135,10 @@ impl Lowered {
             }
             OperatorForm::Tied => {
                 node.op_type = TIED.into();
+                node.domain = DOMAIN.into();
+            }
+            OperatorForm::Filed { .. } => {
+                node.op_type = FILED.into();
                 node.domain = DOMAIN.into();
             }
             OperatorForm::ExactDivision => {}
@@ -207,6 +218,10 @@ impl Lowered {
             }
             OperatorForm::ExactDivision => out.number(5),
             OperatorForm::Tied => out.number(6),
+            OperatorForm::Filed { stays } => {
+                out.number(7);
+                out.number(i64::from(*stays));
+            }
         }
     }
 }
@@ -285,6 +300,7 @@ fn decode(
         4 => OperatorForm::Measured { counts: next()? != 0 },
         5 => OperatorForm::ExactDivision,
         6 => OperatorForm::Tied,
+        7 => OperatorForm::Filed { stays: next()? != 0 },
         _ => return None,
     };
     Some(Lowered { form, probe, opset })
@@ -382,6 +398,8 @@ mod tests {
             (node("Size", 1), OperatorForm::Measured { counts: true }),
             (node("Div", 2), OperatorForm::ExactDivision),
             (node("Identity", 1), OperatorForm::Tied),
+            (node("Constant", 0), OperatorForm::Filed { stays: false }),
+            (node("Constant", 0), OperatorForm::Filed { stays: true }),
         ]
     }
 

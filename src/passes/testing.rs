@@ -93,6 +93,7 @@ fn form_name(form: &OperatorForm) -> &'static str {
         OperatorForm::BitCast(_) => "a bit cast",
         OperatorForm::Measured { .. } => "measured",
         OperatorForm::Tied => "tied",
+        OperatorForm::Filed { .. } => "filed",
         OperatorForm::ExactDivision => "a division",
     }
 }

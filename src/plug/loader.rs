@@ -24,6 +24,7 @@ use crate::ops::host::checked::allowance::Allowance;
 use crate::ops::host::open_shapes;
 use crate::ops::host::register::{register, register_private};
 use crate::ops::quantize::small_weights::SmallWeights;
+use crate::ops::weights::filed;
 use crate::passes::diagnostics::Survey;
 use crate::passes::half_in_float::{HalfArithmetic, Widening};
 use crate::passes::{self, PassOptions};
@@ -265,6 +266,7 @@ impl CastOnnx {
     ) -> TractResult<(InferenceModel, Survey)> {
         let lowered = passes::load(proto, &self.options(folder))?;
         lowered.limits.check_loaded(&lowered.proto)?;
+        template.properties.extend(filed::properties(&lowered.proto, folder, &self.resolver)?);
         let folder = folder.map(|folder| {
             folder.to_str().with_context(|| format!("the path {folder:?} is not UTF-8"))
         });
@@ -283,6 +285,7 @@ impl CastOnnx {
             return Err(Error::from(Cause::Model { problem }))?;
         }
         model.properties.remove(SmallWeights::PROPERTY);
+        model.properties.retain(|name, _| !name.starts_with(filed::PROPERTIES));
         let outputs = model.outputs.clone();
         for (outlet, (name, _)) in outputs.iter().zip(&lowered.outputs) {
             model.set_outlet_label(*outlet, name.clone())?;

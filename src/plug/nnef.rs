@@ -29,6 +29,7 @@ use crate::cast::element_type::ElementType;
 use crate::cast::rules::{RoundMode, Rules};
 use crate::ops::cast::op::OnnxCast;
 use crate::ops::fixes::places::expand::ExpandAsDeclared;
+use crate::ops::weights::filed::Filed;
 use crate::plug::nnef_operators;
 
 /// The registry's name, and the cast's.
@@ -72,6 +73,7 @@ pub fn onnx_cast_registry() -> Registry {
         .with_doc("Add `extension tract_registry tract_onnx_cast` to `graph.nnef`");
     registry.register_dumper(dump);
     registry.register_dumper(dump_constant);
+    registry.register_dumper(dump_filed);
     registry.register_dumper(dump_scan);
     registry.register_primitive(
         NAME,
@@ -151,6 +153,11 @@ fn dump_constant(
     } else {
         Ok(None)
     }
+}
+
+/// Reads weights that are still in the model's file.
+fn dump_filed(ast: &mut IntoAst, node: &TypedNode, op: &Filed) -> TractResult<Option<Arc<RValue>>> {
+    ast.konst_variable(&node.name, &op.read()?).map(Some)
 }
 
 /// Whether tract's text of a constant is read back as something else: digits pass through 32 bits, and there are none for

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use test_tools::tempfile;
+use tract_nnef::framework::Nnef;
 use tract_onnx::data_resolver::{FopenDataResolver, ModelDataResolver};
 use tract_onnx::prelude::*;
+use tract_onnx_cast::interop::WithOnnxCast;
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
 use tract_onnx_cast::{CastOnnx, ElementType, HalfArithmetic, OnnxTensor, Result, tensor_proto};
 
@@ -93,6 +95,49 @@ fn a_tied_vocabulary_is_read_once_and_a_few_rows() -> Result<()> {
         assert_eq!(all, row * (rows + 4) + 1, "{ty}");
         assert!(*counting.most.lock().expect("a number") <= 1 << 20);
     }
+    Ok(())
+}
+
+/// Weights that are packed as they are read: a plan in any form makes the same of them, and NNEF has them whole.
+#[test]
+fn a_plan_of_a_tied_vocabulary_in_a_file_is_any_plan() -> TractResult<()> {
+    let folder = tempfile::tempdir()?;
+    let path = saved(tied(Float), folder.path())?;
+    let typed = || tract_onnx_cast::onnx().model_for_path(&path)?.into_typed();
+    let run = |model: TypedModel| model.into_runnable()?.run(tvec!(ids().into_tvalue()));
+    let expected = tied(Float).run(vec![ids()]).expect("weights in memory");
+    let expected: TVec<TValue> = expected.into_iter().map(IntoTValue::into_tvalue).collect();
+    let nnef: Nnef = tract_nnef::nnef().with_onnx().with_onnx_cast();
+    let written = nnef.write_to_tar(&typed()?.into_decluttered()?, vec![])?;
+    assert!(run(typed()?)? == expected, "typed");
+    assert!(run(typed()?.into_decluttered()?)? == expected, "decluttered");
+    assert!(run(typed()?.into_optimized()?)? == expected, "optimised");
+    drop(folder);
+    let back = nnef.model_for_read(&mut &*written)?;
+    assert!(run(back.into_optimized()?)? == expected, "NNEF");
+    Ok(())
+}
+
+/// A file is opened once for all the pieces of a part: once it is open it may go.
+#[cfg(unix)]
+#[test]
+fn a_part_is_read_of_one_open_file() -> Result<()> {
+    let folder = tempfile::tempdir().expect("a folder");
+    saved(tied(Float), folder.path())?;
+    let held = external(tied(Float).0.initializer.remove(0), "w.bin", Some(0));
+    let (_, late) = tensor_proto::read_late(&held, Some(folder.path()))?;
+    let file = folder.path().join("w.bin");
+    let pieces = Arc::new(AtomicUsize::new(0));
+    let counted = pieces.clone();
+    let altered = tensor_proto::altered(&late, move |_, _| {
+        if counted.fetch_add(1, Ordering::Relaxed) == 0 {
+            std::fs::remove_file(&file).expect("a file");
+        }
+    });
+    let part = altered.expect("a late matrix").slice(0, 0, SIZES[0]).expect("an open file");
+    let expected = tensor_proto::read(&tied(Float).0.initializer.remove(0), None)?.1;
+    assert!(part == expected);
+    assert!(pieces.load(Ordering::Relaxed) > 10);
     Ok(())
 }
 

@@ -170,10 +170,12 @@ pub(super) fn listed(all: impl ExactSizeIterator<Item = String>, most: usize) ->
 pub(super) fn size_in_words(bytes: u64) -> String {
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;
+    const GIB: u64 = 1 << 30;
     match bytes {
         ..KIB => counted(bytes, "byte"),
         KIB..MIB => format!("{:.1} KiB", bytes as f64 / KIB as f64),
-        _ => format!("{:.1} MiB", bytes as f64 / MIB as f64),
+        MIB..GIB => format!("{:.1} MiB", bytes as f64 / MIB as f64),
+        _ => format!("{:.1} GiB", bytes as f64 / GIB as f64),
     }
 }
 

@@ -18,6 +18,8 @@ mod error_kinds;
 mod faults;
 mod fix;
 mod formats;
+#[cfg(unix)]
+mod growth;
 mod half;
 #[cfg(unix)]
 mod hostile;

@@ -67,32 +67,83 @@ fn many_sets_take_no_more_memory_than_one() {
     assert!(told.contains("exactly equal"), "{told}");
 }
 
-#[test]
-fn a_weight_that_there_is_no_room_for_is_refused_before_anything_runs() {
-    use ElementType::Float;
-    let folder = Folder::new();
-    let mut graph = graph(
-        &[value("x", Float, &[1])],
-        &[node("Add", &["x", "w"], &["y"], vec![])],
-        &[value("y", Float, &[1 << 28])],
-    );
+/// A weight in a file, which takes no room on the disk.
+fn hole(folder: &Folder, dims: &[i64]) -> TensorProto {
     let file = std::fs::File::create(folder.path("w.data")).expect("a file");
-    // A hole takes no room on the disk.
-    file.set_len(1 << 30).expect("a long file");
-    graph.initializer = vec![TensorProto {
+    file.set_len(4 * dims.iter().product::<i64>() as u64).expect("a long file");
+    TensorProto {
         name: "w".into(),
-        data_type: Float as i32,
-        dims: vec![1 << 28],
+        data_type: ElementType::Float as i32,
+        dims: dims.to_vec(),
         data_location: Some(1),
         external_data: vec![StringStringEntryProto {
             key: "location".into(),
             value: "w.data".into(),
         }],
         ..TensorProto::default()
-    }];
-    let onnx = folder.message("m.onnx", &model(13, graph));
-    let why = refused(&["compare", &onnx, &onnx, "--max-memory", "1"]);
-    assert!(why.contains("weight `w` takes 1.0 GiB") && why.contains("--max-memory"), "{why}");
+    }
+}
+
+#[test]
+fn a_model_that_there_is_no_room_for_is_refused_before_anything_runs() {
+    use ElementType::Float;
+    let folder = Folder::new();
+    let inputs = [value("x", Float, &[1])];
+    let add = node("Add", &["x", "w"], &["y"], vec![]);
+    let mut large = graph(&inputs, &[add], &[value("y", Float, &[1 << 28])]);
+    large.initializer = vec![hole(&folder, &[1 << 28])];
+    let onnx = folder.message("m.onnx", &model(13, large));
+    let negate = node("Neg", &["x"], &["y"], vec![]);
+    let small = model(13, graph(&inputs, &[negate], &[value("y", Float, &[1])]));
+    let small = folder.message("small.onnx", &small);
+    let recorded = folder.text("recorded");
+    let engines = [
+        (&["--engine", "nodes"][..], "weight `w` takes 1.0 GiB"),
+        (&["--engine", "plan"], "weights take 1.0 GiB"),
+        // Neither has room.
+        (&[], "weight"),
+    ];
+    for (engine, told) in engines {
+        for words in [
+            &["run", &onnx][..],
+            &["audit", &onnx],
+            &["audit", &small, "--baseline", &onnx],
+            &["compare", &onnx, &small],
+            &["compare", &small, &onnx],
+            &["record", &onnx, &recorded],
+            &["keep", &onnx, "--to", "FLOAT16"],
+            &["convert", &onnx, "--to", "FLOAT16", "-o", &recorded],
+        ] {
+            let why = refused(&[words, engine, &["--max-memory", "1.25"]].concat());
+            let is_told = why.contains(told) && why.contains("the 1.2 GiB of --max-memory");
+            assert!(is_told && why.contains("m.onnx: its "), "{words:?}: {why}");
+        }
+    }
+    assert!(!folder.path("recorded").exists());
+    let case = ["model.onnx", "input_0.pb", "output_0.pb"].map(|name| format!("case/{name}"));
+    std::fs::create_dir(folder.path("case")).expect("a folder");
+    std::fs::rename(&onnx, folder.path(&case[0])).expect("a model");
+    std::fs::rename(folder.path("w.data"), folder.path("case/w.data")).expect("a weight");
+    case[1..].iter().for_each(|name| drop(folder.write(name, "")));
+    let output = onnx_cast(["test", &folder.text("case"), "--max-memory", "1280MiB"]);
+    let told = stdout(&output);
+    assert!(told.contains("the 1.2 GiB of --max-memory") && told.contains("1 failed"), "{told}");
+}
+
+#[test]
+fn a_model_that_there_is_no_room_for_as_a_plan_runs_node_by_node() {
+    use ElementType::{Float, Int64};
+    let folder = Folder::new();
+    let rows = node("Gather", &["w", "x"], &["y"], vec![]);
+    let mut large = graph(&[value("x", Int64, &[1])], &[rows], &[value("y", Float, &[1, 1 << 10])]);
+    large.initializer = vec![hole(&folder, &[1 << 15, 1 << 10])];
+    let onnx = folder.message("m.onnx", &model(13, large));
+    let run = ["run", &onnx, "--range", "x=0:9", "--max-memory", "600MiB"];
+    let told = stderr(&onnx_cast(run));
+    let why = "run node by node: its weights take 128.0 MiB, and the program 512.0 MiB: 640.0 MiB";
+    assert!(told.contains(why), "{told}");
+    let why = refused(&[&run[..], &["--engine", "plan"]].concat());
+    assert!(why.contains("more than the 600.0 MiB of --max-memory"), "{why}");
 }
 
 /// With 1 GiB there is room for one run at a time.

@@ -6,7 +6,7 @@ use assert_cmd::cargo::cargo_bin;
 use tract_onnx_cast::ElementType::{Float, Float16};
 
 use crate::common::hostile::crowds;
-use crate::program::{Folder, cast_model};
+use crate::program::{Folder, cast_model, in_repository};
 
 #[test]
 fn a_terminal_is_told_which_model_is_at_what() {
@@ -35,6 +35,23 @@ fn a_terminal_is_told_that_a_model_runs() {
     for arguments in ["", " --engine nodes"] {
         let shown = shown(&format!("run {file}{arguments}"));
         assert!(shown.split(['\r', '\n']).any(|line| line.contains("running")), "{shown}");
+    }
+}
+
+/// Of many sets there are more runs than a search may take.
+#[test]
+fn a_terminal_is_told_how_many_runs_there_are_at_most() {
+    let model = in_repository("models/whole/torch_attention_dynamo/model.onnx");
+    for (sets, most) in [(3, 90), (100, 200)] {
+        let shown = shown(&format!("keep {model} --to FLOAT16 --sets {sets}"));
+        let told = shown.split(['\r', '\n']).filter_map(|line| {
+            let (run, most) = line.split_once("run ")?.1.split_once(" of at most ")?;
+            let most = most.split(|c: char| !c.is_ascii_digit()).next()?;
+            Some((run.parse::<usize>().ok()?, most.parse::<usize>().ok()?))
+        });
+        let told: Vec<(usize, usize)> = told.collect();
+        assert!(told.iter().any(|(run, _)| *run > 1) && told.is_sorted(), "{told:?}: {shown}");
+        assert!(told.iter().all(|(run, of)| run <= of && *of == most), "{sets} sets: {told:?}");
     }
 }
 

@@ -193,7 +193,7 @@ pub(super) fn concat(
         return run.refuse(id, format!("attribute `axis` is outside of the rank {rank}"));
     };
     let made = if is_new {
-        stack_of(&sequence.iter().cloned().collect::<Vec<_>>(), axis, None)?
+        stack_of(sequence.iter().cloned().collect(), axis, None)?
     } else {
         let parts: Vec<&Tensor> = sequence.iter().map(|typed| &*typed.tensor).collect();
         TypedTensor::new(first.ty, Tensor::stack_tensors(axis, &parts)?)?

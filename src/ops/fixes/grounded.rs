@@ -20,6 +20,7 @@ use crate::ops::fixes::products::of_sizes::OfSizes;
 use crate::ops::fixes::windows::max_pool::Greatest;
 use crate::ops::quantize::op::OnnxQuantizer;
 use crate::ops::quantize::table::OnnxCodeTable;
+use crate::ops::weights::filed::Filed;
 use crate::ops::weights::tied::Tied;
 use crate::ops::weights::unpack::Unpack;
 
@@ -70,6 +71,7 @@ fn carriers(model: &TypedModel, (value, axis): ValueAxis) -> TractResult<Option<
         || op.is::<OnnxQuantizer>()
         || op.is::<OnnxCodeTable>()
         || op.is::<Tied>()
+        || op.is::<Filed>()
         || op.is::<Unpack>();
     if is_root {
         return Ok(Some(vec![]));

@@ -12,7 +12,7 @@ use super::{at_opset, checked, measured, operands};
 use crate::ops::fixes::places::grid_sample;
 use crate::ops::fixes::table::{By, FIXES};
 use crate::ops::fixes::{functions, rows};
-use crate::ops::weights::tied;
+use crate::ops::weights::{filed, tied};
 use crate::ops::{cast, quantize};
 
 /// What this crate is for: these are ours, whoever else has registered them.
@@ -93,4 +93,5 @@ pub(crate) fn register_private(onnx: &mut Onnx) {
     at_opset::register(onnx);
     measured::register(onnx);
     tied::register(onnx);
+    filed::register(onnx);
 }

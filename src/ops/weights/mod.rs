@@ -5,9 +5,11 @@
 //! again, they are FLOAT in memory. Where it asks again for those of the first, they are while the product runs (`widen`).
 //!
 //! - `tied`: weights of which rows are gathered besides
+//! - `filed`: weights that are read when they are packed
 //! - `unpack`: the operator that makes FLOAT of codes
 //! - `widen`: the one that makes FLOAT of packed weights, once for many columns
 
+pub(crate) mod filed;
 pub(crate) mod tied;
 pub(crate) mod unpack;
 mod widen;
@@ -23,16 +25,25 @@ use tract_onnx::tract_core::ops::konst::Const;
 use tract_onnx::tract_core::ops::matmul::optimized::{MatMulOperand, OptMatMul, ProtoFusedSpec};
 use tract_onnx::tract_core::ops::matmul::pack::{DynPackedExoticFact, OptMatMulPack};
 use tract_onnx::tract_core::tract_linalg::mmm::{
-    MMMInputFormat, MMMInputValue, PackedMatrixStorage,
+    EagerPackedInput, MMMInputFormat, MMMInputValue, PackedMatrixStorage,
 };
+use tract_onnx::tract_core::tract_linalg::pack::PackedFormat;
 
 use crate::cast::element_type::ElementType;
 use crate::ops::host::hook::Patch;
 use crate::panels::Panels;
 use crate::tensor::conversion::Conversion;
+use crate::tensor::late;
+
+/// How many bytes of rows are read at once, and of each K at least where these stand one behind the other.
+const ROWS: usize = 1 << 20;
+const LEAST_PART: usize = 1 << 11;
 
 /// Fewer elements are FLOAT in memory: there is little to save.
 pub(crate) const FROM: usize = 1 << 16;
+
+/// What the operator is called behind weights that are tied.
+const TIED_NAME: &str = "Tied";
 
 /// What takes weights.
 pub(crate) enum WeightUse<'a> {
@@ -176,11 +187,44 @@ impl Packing<'_> {
         Ok(weights)
     }
 
-    /// The weights packed as tract would.
+    /// The weights packed as tract would. Of those in a file a part is read at a time.
     fn pack(&self, weights: &Tensor) -> TractResult<Box<dyn MMMInputValue>> {
         let [k_axis, rows_axis] = self.axes;
+        let format = self.format.downcast_ref::<PackedFormat>();
+        let own = self.own_axes().filter(|_| late::is_late(weights));
+        if let (Some(format), Some(own)) = (format, own) {
+            return Ok(Box::new(self.packed_by_parts(weights, format, own)?));
+        }
         let weights = self.changed(weights)?;
         self.format.prepare_one(&weights, k_axis, rows_axis)
+    }
+
+    /// Late weights, of which K and the rows are these axes, packed.
+    fn packed_by_parts(
+        &self,
+        weights: &Tensor,
+        format: &PackedFormat,
+        [own_k, own_rows]: [usize; 2],
+    ) -> TractResult<EagerPackedInput> {
+        let size = |axis: usize| weights.shape().get(axis).copied().context("an axis of weights");
+        let (k, rows) = (size(own_k)?, size(own_rows)?);
+        let row_bytes = k.saturating_mul(format.dt.size_of()).max(1);
+        let bytes = if own_rows == 0 { ROWS } else { ROWS.max(k.saturating_mul(LEAST_PART)) };
+        let step = (bytes / row_bytes / format.r).max(1) * format.r;
+        let mut packed = format.new_packed_buffer(k, rows)?;
+        let (panel_bytes, [k_axis, rows_axis]) = (packed.panel_bytes, self.axes);
+        let all = Arc::get_mut(&mut packed.packed).context("a buffer of its own")?;
+        for start in (0..rows).step_by(step) {
+            let end = rows.min(start + step);
+            let part = weights.slice(own_rows, start, end)?;
+            let part = self.changed(&part)?;
+            let mut made = format.new_packed_buffer(k, end - start)?;
+            format.repack_tensor_view(&mut made, &part.view(), k_axis, rows_axis)?;
+            let (from, made) = (start / format.r * panel_bytes, made.packed.as_bytes());
+            let to = all.as_bytes_mut().get_mut(from..).and_then(|rest| rest.get_mut(..made.len()));
+            to.context("room for panels")?.copy_from_slice(made);
+        }
+        Ok(packed)
     }
 
     /// Puts an operand in the place of the one that the node packs.

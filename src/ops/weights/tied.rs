@@ -1,5 +1,5 @@
 //! Weights that a product shares with what gathers rows of them: what gathers takes them out of the product's panels, so that they
-//! are there once.
+//! are there once. So are very large ones of a product alone, which are packed as they are read.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
@@ -8,7 +8,8 @@ use tract_onnx::tract_core::ops::array::Gather;
 use tract_onnx::tract_core::tract_linalg::mmm::MMMInputValue;
 use tract_onnx::tract_hir::internal::*;
 
-use super::{Packing, WeightUse, follow};
+use super::filed::Filed;
+use super::{Packing, TIED_NAME, WeightUse, follow};
 use crate::onnx::lowered::TIED;
 use crate::ops::host::element_wise::{element_wise, rules, same_facts, typed_op};
 use crate::ops::host::hook::{Patch, Wired};
@@ -29,7 +30,7 @@ fn build(_: &ParsingContext, _: &NodeProto) -> Built {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tied;
 
-typed_op!(Tied, "Tied");
+typed_op!(Tied, TIED_NAME);
 
 save!(Tied, "tract_onnx_cast_tied", {});
 
@@ -107,11 +108,19 @@ impl TypedOp for Tied {
         if products > 0 {
             return Ok(None);
         }
-        let weights = &model.outlet_fact(node.inputs[0])?.konst;
+        let filed = model.node(node.inputs[0].node).op_as::<Filed>();
+        let held = model.outlet_fact(node.inputs[0])?.konst.as_ref();
+        let weights = held.or(filed.map(|filed| &filed.0));
         let ([packing], Some(weights), 0) = (&*packings, weights, others) else {
             return TypedModelPatch::shunt_one_op(model, node);
         };
-        if !panels::is_float(&*packing.format) || packing.own_axes() != Some([1, 0]) {
+        // Rows are gathered out of panels, so they are to be rows there.
+        let is_plain = match packing.own_axes() {
+            Some([1, 0]) => true,
+            Some([0, 1]) => gathers.is_empty(),
+            _ => false,
+        };
+        if !is_plain || !panels::is_float(&*packing.format) {
             return TypedModelPatch::shunt_one_op(model, node);
         }
         let packed = packing.pack(weights)?;

@@ -9,8 +9,8 @@ use crate::cli::work::engine::Engine;
 /// The limits of each worker, as the user sets them; what is missing follows from the files.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Resources {
-    /// Memory that a model may use [default: 4 GiB and six times what its files hold, as far as the
-    /// machine has it].
+    /// Memory that a model may use, in GiB, or with a unit as in 1.5GiB or 768MiB [default: 4 GiB and
+    /// six times what its files hold, as far as the machine has it].
     #[arg(long, value_name = "GIB", global = true)]
     #[arg(value_parser = parse_memory)]
     pub(crate) max_memory: Option<u64>,
@@ -32,11 +32,22 @@ pub(crate) struct Resources {
     default_timeout: Option<Duration>,
 }
 
-/// Reads `--max-memory`.
+/// Reads `--max-memory`, in bytes.
 fn parse_memory(text: &str) -> Result<u64, String> {
-    let most = 1 << 20;
-    let number = text.parse::<u64>().ok().filter(|number| (1..most).contains(number));
-    number.ok_or_else(|| format!("it should be whole GiB, from 1 to {}", most - 1))
+    const MOST: u64 = 1 << 20;
+    let lower = text.to_ascii_lowercase();
+    let (number, unit) = match lower.strip_suffix("mib") {
+        Some(number) => (number, 1u64 << 20),
+        None => (lower.strip_suffix("gib").unwrap_or(&lower), 1 << 30),
+    };
+    // Digits, and a point among them: what else spells a number here is none elsewhere.
+    let is_plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let number = number.parse::<f64>().ok().filter(|_| is_plain);
+    let bytes = number.map(|number| (number * unit as f64) as u64);
+    let bytes = bytes.filter(|bytes| (1 << 20..MOST << 30).contains(bytes));
+    bytes.ok_or_else(|| {
+        format!("it should be GiB, or such as 1.5GiB or 768MiB, from 1MiB to {}GiB", MOST - 1)
+    })
 }
 
 /// How long a model may take that nobody has named: among those of a folder may be one that never
@@ -70,6 +81,17 @@ mod tests {
     struct Typed {
         #[command(flatten)]
         resources: Resources,
+    }
+
+    #[test]
+    fn memory_has_a_unit_or_is_in_gib() {
+        let mib = |text| parse_memory(text).ok().map(|bytes| bytes >> 20);
+        assert_eq!(["1", "4", "1048575"].map(mib), [Some(1024), Some(4096), Some(1_073_740_800)]);
+        assert_eq!(["0.5", "1.5GiB", "768MiB", "768mib"].map(mib), [512, 1536, 768, 768].map(Some));
+        let wrong =
+            ["", "0", "0.0001", "1e3", "-1", "+1", "1 GiB", "1GB", "MiB", ".", "inf", "NaN"];
+        assert!(wrong.iter().all(|text| mib(text).is_none()));
+        assert_eq!(mib("1048576"), None);
     }
 
     /// Among the models that nobody has named may be one that never ends.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cli::message::{self, ProblemKind, ReportedProblem, at};
+use crate::cli::message::{self, ProblemKind, ReportedProblem, at, size_in_words};
 use crate::cli::work::engine::Engine;
 
 /// Set in the worker's environment, and only there.
@@ -99,8 +99,8 @@ pub(crate) fn problem_of(error: &anyhow::Error, memory_bytes: u64) -> ReportedPr
 
 /// That tract ran out of memory at a place.
 fn out_of_memory(place: &str, memory_bytes: u64) -> ReportedProblem {
-    let gib = memory_bytes as f64 / (1u64 << 30) as f64;
+    let limit = size_in_words(memory_bytes);
     let message =
-        format!("{place}tract ran out of memory; --max-memory raises the limit of {gib:.1} GiB");
+        format!("{place}tract ran out of memory; --max-memory raises the limit of {limit}");
     ReportedProblem { kind: ProblemKind::Limit, message }
 }

@@ -28,6 +28,11 @@ pub(crate) trait Request: Serialize + DeserializeOwned {
     /// The model that it is about.
     fn model(&self) -> &Path;
 
+    /// The models that run, or the folders that hold them: of these it is told how much memory they need.
+    fn running(&self) -> Vec<&Path> {
+        vec![self.model()]
+    }
+
     /// What is looked at, as the user is told while it goes on.
     fn subject(&self) -> &Path {
         self.model()

@@ -70,7 +70,7 @@ impl Supervisor {
     ) -> anyhow::Result<Reply<R::Answer>> {
         let Resources { max_memory, max_nodes, .. } = self.resources;
         let timeout = self.resources.timeout();
-        let memory_bytes = max_memory.map_or_else(|| default_memory(request), |gib| gib * GIB);
+        let memory_bytes = max_memory.unwrap_or_else(|| default_memory(request));
         // Who says how long all may take has thought of loading as well.
         let is_said = self.resources.is_timeout_said();
         let load_seconds = (!is_said).then(|| default_seconds(request.model()));
@@ -234,7 +234,9 @@ fn large(engine: Engine, model: &Path) -> u64 {
         Engine::Plan => 128 << 20,
         Engine::Nodes => 1 << 30,
     };
-    if model_bytes(model) >= many_weights { 4 << 20 } else { 32 << 20 }
+    // A plan cuts what a layer multiplies by into parts of a few MiB.
+    let least = if engine == Engine::Plan { 1 << 20 } else { 4 << 20 };
+    if model_bytes(model) >= many_weights { least } else { 32 << 20 }
 }
 
 impl Worker {

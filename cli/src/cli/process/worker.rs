@@ -17,6 +17,7 @@ use crate::cli::process::request::Request;
 use crate::cli::work::deadline::{Deadline, TooLong};
 use crate::cli::work::engine;
 use crate::cli::work::model::Loader;
+use crate::cli::work::need::TooLarge;
 
 /// The size of the working thread's stack. tract recurses over graphs and symbolic expressions,
 /// which a file may nest deep.
@@ -97,6 +98,9 @@ pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_js
     deadline.allow(load_seconds.map(Duration::from_secs));
     let loader = Loader::new(max_nodes, deadline.clone()).within(limit(memory_bytes));
     let loader = loader.by(order.engine, order.no_plan);
+    if let Some(reply) = refused(&request, &loader) {
+        return serde_json::to_string(&reply);
+    }
     let reply = match panic::catch_unwind(AssertUnwindSafe(|| request.answer(&loader))) {
         Ok(Ok(answer)) => {
             Reply { outcome: RequestOutcome::Done(answer), is_last: false, no_plan: None }
@@ -116,6 +120,16 @@ pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_js
         }
     };
     serde_json::to_string(&reply)
+}
+
+/// The refusal of an order for whose models there is not enough memory. Node by node there may be.
+fn refused<R: Request>(request: &R, loader: &Loader) -> Option<Reply<R::Answer>> {
+    let judge = || loader.too_large(&request.running());
+    let TooLarge { model, reason } = panic::catch_unwind(AssertUnwindSafe(judge)).ok().flatten()?;
+    let message = format!("{}: {reason}", model.display());
+    let outcome = RequestOutcome::Unusable(ReportedProblem { kind: ProblemKind::Limit, message });
+    let no_plan = (!loader.interprets()).then_some(reason);
+    Some(Reply { outcome, is_last: false, no_plan })
 }
 
 /// Makes allocations fail before the machine is out of memory, and keeps the system from writing a

@@ -122,6 +122,10 @@ impl Request for Fix {
         &self.model
     }
 
+    fn running(&self) -> Vec<&Path> {
+        vec![]
+    }
+
     fn output(&self) -> Option<&Path> {
         Some(&self.output)
     }

@@ -148,6 +148,10 @@ impl Request for Inspect {
     fn model(&self) -> &Path {
         &self.model
     }
+
+    fn running(&self) -> Vec<&Path> {
+        vec![]
+    }
 }
 
 fn inspected(cast: &CastNode) -> InspectedCast {

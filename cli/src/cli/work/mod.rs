@@ -6,7 +6,7 @@
 //! - `spelt`: with products of codes written out; `codes`: how codes are named, and what moves them
 //! - `half`: whether it is of half precision
 //! - `weights`: what became of its weights; `operators`: what overflows; `main_graph`: who makes what
-//! - `adapt_inputs`, `both`: two models on the same inputs; `deadline`: how long loading may take
+//! - `adapt_inputs`, `both`: two models on the same inputs; `deadline`: how long loading may take; `need`: how much memory
 
 pub(crate) mod adapt_inputs;
 pub(crate) mod both;
@@ -16,6 +16,7 @@ pub(crate) mod engine;
 pub(crate) mod half;
 pub(crate) mod main_graph;
 pub(crate) mod model;
+pub(crate) mod need;
 mod operators;
 mod plan;
 pub(crate) mod probed;

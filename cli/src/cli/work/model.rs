@@ -3,10 +3,9 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 
 use anyhow::Context;
-use tract_onnx::pb::{ModelProto, TensorProto};
+use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Audit;
 use tract_onnx_cast::interpreter::Observer;
@@ -20,7 +19,7 @@ use crate::cli::input::chosen::price::Price;
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::source::Source;
 use crate::cli::input_file::open_regular;
-use crate::cli::message::{ProblemKind, ReportedProblem, single_line};
+use crate::cli::message::single_line;
 use crate::cli::progress::tell;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::deadline::{Deadline, MANY_NODES};
@@ -32,11 +31,11 @@ use crate::cli::work::plan::{Plan, plan};
 pub(crate) struct Loader {
     limits: Limits,
     deadline: Deadline,
-    engine: Engine,
+    pub(super) engine: Engine,
     /// Why it is not a plan that runs, where nobody has asked for another engine.
     no_plan: Option<String>,
     /// The memory that there is.
-    memory_bytes: u64,
+    pub(super) memory_bytes: u64,
 }
 
 impl Loader {
@@ -81,40 +80,6 @@ impl Loader {
     pub(crate) fn read_light(&self, path: &Path) -> TractResult<ModelProto> {
         check_file(path)?;
         is_model(path, model_proto::light(&self.onnx(), path).map_err(Into::into))
-    }
-
-    /// How many runs fit the processors and the memory: beside both models, whose weights stay in their
-    /// files, each run holds `values` bytes of values, and a few copies of a weight.
-    pub(crate) fn runs_at_once(&self, models: [&ModelProto; 2], values: usize) -> usize {
-        const OTHERS: u64 = 1 << 30;
-        let weights = models.into_iter().flat_map(weights);
-        let all: Vec<u64> = weights.map(|(_, bytes)| bytes).collect();
-        let total = all.iter().copied().fold(OTHERS, u64::saturating_add);
-        let largest = all.into_iter().max().unwrap_or(0);
-        let run = largest.saturating_mul(4).saturating_add(values as u64).saturating_add(OTHERS);
-        let at_once = usize::try_from(self.memory_bytes.saturating_sub(total) / run);
-        let processors = thread::available_parallelism().map_or(1, usize::from);
-        at_once.map_or(processors, |at_once| at_once.clamp(1, processors))
-    }
-
-    /// Refuses a model whose largest weight there is no room for, with the copy that an operator
-    /// makes of it.
-    fn check_need(&self, proto: &ModelProto) -> TractResult<()> {
-        let Some((name, size)) = weights(proto).max_by_key(|(_, bytes)| *bytes) else {
-            return Ok(());
-        };
-        if size.saturating_mul(2) <= self.memory_bytes {
-            return Ok(());
-        }
-        let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
-        let message = format!(
-            "its weight `{}` takes {:.1} GiB, and as much again to compute with it, which is more \
-             than the {:.1} GiB of --max-memory",
-            single_line(name),
-            gib(size),
-            gib(self.memory_bytes)
-        );
-        Err(ReportedProblem { kind: ProblemKind::Limit, message }.into())
     }
 
     /// Reads and loads a model's file.
@@ -184,7 +149,6 @@ impl Loader {
         model: ModelProto,
         folder: Option<&Path>,
     ) -> TractResult<Model> {
-        self.check_need(&model)?;
         let interpreted = Interpreted::of(onnx.clone(), model, folder)?;
         let takes = Model::of(interpreted.heading()?, self.deadline.clone())?;
         let note = self.no_plan.as_deref().map(note_of);
@@ -194,18 +158,6 @@ impl Loader {
     fn model(&self, load: impl FnOnce() -> TractResult<InferenceModel>) -> TractResult<Model> {
         Model::of(self.deadline.within(load)?, self.deadline.clone())
     }
-}
-
-/// The weights of a model by their names, with how many bytes each has as a tensor.
-fn weights(proto: &ModelProto) -> impl Iterator<Item = (&str, u64)> {
-    let held = proto.graph.iter().flat_map(|graph| &graph.initializer);
-    held.filter_map(|held: &TensorProto| {
-        let ty = ElementType::from_id(held.data_type)?;
-        let dims = held.dims.iter().map(|dim| u64::try_from(*dim).ok());
-        let width = ty.carrier_bytes().unwrap_or(0) as u64;
-        let bytes = dims.fold(width, |bytes, dim| bytes.saturating_mul(dim.unwrap_or(0)));
-        Some((held.name.as_str(), bytes))
-    })
 }
 
 /// A loaded model whose inputs have no fixed shapes yet.

@@ -251,6 +251,10 @@ impl Request for AuditRequest {
         &self.model
     }
 
+    fn running(&self) -> Vec<&Path> {
+        self.baseline.iter().chain([&self.model]).map(PathBuf::as_path).collect()
+    }
+
     fn places(&self) -> Vec<PathBuf> {
         let cases = self.cases.iter().map(|case| case.set.clone());
         let folder = self.baseline.iter().filter_map(|path| path.parent()).map(PathBuf::from);

@@ -238,6 +238,10 @@ impl Request for CompareRequest {
         &self.reference
     }
 
+    fn running(&self) -> Vec<&Path> {
+        if self.is_of_weights { vec![] } else { vec![&self.reference, &self.converted] }
+    }
+
     fn subject(&self) -> &Path {
         &self.converted
     }

@@ -250,6 +250,10 @@ impl Request for ConvertRequest {
         &self.model
     }
 
+    fn running(&self) -> Vec<&Path> {
+        if self.is_unverified { vec![] } else { vec![&self.model] }
+    }
+
     fn output(&self) -> Option<&Path> {
         Some(&self.output)
     }

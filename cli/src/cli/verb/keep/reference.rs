@@ -21,6 +21,8 @@ use crate::cli::work::model::Loader;
 /// The most runs of the model, each on one set of inputs; and of how many sets at most each has so many.
 pub(super) const RUNS: usize = 30;
 const SETS_IN_FULL: usize = 5;
+/// How often the model runs on all sets however many there are: in FLOAT, and converted as a whole.
+const ALWAYS: usize = 2;
 
 /// Runs models and counts how often.
 pub(crate) struct CountedRuns<'a> {
@@ -64,7 +66,8 @@ impl<'a> CountedRuns<'a> {
         self.count += 1;
         let count = self.count;
         if self.is_limited {
-            progress::tell(format_args!("run {count} of at most {}", self.most()));
+            let most = self.most().max(ALWAYS * self.sets.len());
+            progress::tell(format_args!("run {count} of at most {most}"));
         } else {
             progress::tell(format_args!("run {count}"));
         }

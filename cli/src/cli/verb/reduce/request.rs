@@ -53,6 +53,13 @@ impl Request for ReduceRequest {
         }
     }
 
+    fn running(&self) -> Vec<&Path> {
+        match &self.of {
+            ReduceTask::Pair(request) => request.running(),
+            ReduceTask::Command(_) => vec![],
+        }
+    }
+
     fn subject(&self) -> &Path {
         match &self.of {
             ReduceTask::Pair(request) => &request.converted,
