@@ -118,8 +118,8 @@ fn headers_list_what_is_there() {
     assert!(listed > 100, "{listed}: no lists were read");
 }
 
-/// What each file names from the root of its crate or in its `use` lines, but for the modules that it is in: what these hold is shared
-/// by all that is inside.
+/// What each file names from the root of its crate, from the modules around and inside it or in its
+/// `use` lines, but for the modules that it is in: what these hold is shared by all that is inside.
 fn uses(root: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut files = BTreeMap::new();
     collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join(root), &mut vec![], &mut files);
@@ -129,7 +129,8 @@ fn uses(root: &str) -> BTreeMap<Module, BTreeSet<Module>> {
         let own = module.join("::");
         let mut paths = paths(&text(file));
         paths.retain(|path| !PUBLIC_HERE.contains(&(&own, path)));
-        paths.extend(in_code(&text(file)));
+        let inside = |name: &str| module.iter().cloned().chain([name.into()]).collect::<Module>();
+        paths.extend(in_code(&text(file), |name| files.contains_key(&inside(name))));
         // The root of the crate holds what it exports of its modules.
         let path = |path: String| {
             let of_root = path.strip_prefix("crate").filter(|name| name.rfind("::") == Some(0));
@@ -177,14 +178,20 @@ fn paths(text: &str) -> Vec<String> {
     paths
 }
 
-/// The paths from the root of the crate in a file's other lines.
-fn in_code(text: &str) -> Vec<String> {
-    let is_code = |line: &&str| !line.starts_with("//") && !line.contains("use crate::");
+/// The paths in a file's other lines that begin at the root of the crate, at the module around, or
+/// at one inside.
+fn in_code(text: &str, is_inside: impl Fn(&str) -> bool) -> Vec<String> {
+    let is_code = |line: &&str| {
+        !line.starts_with("//") && !line.starts_with("use ") && !line.contains("use crate::")
+    };
     let lines = text.lines().map(str::trim).filter(is_code);
-    let rests = lines.flat_map(|line| line.split("crate::").skip(1));
-    let is_of_path = |c: char| c.is_alphanumeric() || "_:".contains(c);
-    let path = |rest: &str| rest.find(|c| !is_of_path(c)).map_or("", |end| &rest[..end]).to_owned();
-    rests.map(|rest| format!("crate::{}", path(rest))).collect()
+    let words =
+        lines.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && !"_:".contains(c)));
+    let begins = |path: &&str| {
+        let first = path.split_once("::").map_or("", |(first, _)| first);
+        matches!(first, "crate" | "self" | "super") || is_inside(first)
+    };
+    words.filter(begins).map(String::from).collect()
 }
 
 fn apart(before: &str, path: &str, paths: &mut Vec<String>) {
