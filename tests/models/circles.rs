@@ -91,15 +91,18 @@ fn no_files_use_each_other_in_a_circle() {
     }
 }
 
-/// A folder's header lists what is in it: `- `name`: what it is for`.
+/// A folder's header lists what is in it, `- `name`: what it is for`, or tells it. One that names
+/// two files or more names all.
 #[test]
 fn headers_list_what_is_there() {
-    let mut listed = 0;
+    let (mut listed, mut left_out) = (0, vec![]);
     for root in ["src", "graph/src", "cli/src"] {
         let mut files = BTreeMap::new();
         collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join(root), &mut vec![], &mut files);
-        for (module, file) in files.iter().filter(|(_, file)| file.ends_with("mod.rs")) {
+        let is_of_folder = |file: &Path| file.ends_with("mod.rs") || file.ends_with("src/lib.rs");
+        for (module, file) in files.iter().filter(|(_, file)| is_of_folder(file)) {
             let text = fs::read_to_string(file).expect("a file");
+            left_out.extend(left_out_of(&text, module, file, &files));
             for line in text.lines().filter_map(|line| line.strip_prefix("//! - `")) {
                 let (names, _) = line.split_once("`: ").unwrap_or_default();
                 for name in names.split("`, `").filter(|name| !name.is_empty()) {
@@ -116,6 +119,24 @@ fn headers_list_what_is_there() {
         }
     }
     assert!(listed > 100, "{listed}: no lists were read");
+    assert!(left_out.is_empty(), "{}", left_out.join("\n"));
+}
+
+/// What a folder's header does not name of what is in the folder, if it names two or more.
+fn left_out_of(
+    text: &str,
+    module: &Module,
+    file: &Path,
+    files: &BTreeMap<Module, PathBuf>,
+) -> Option<String> {
+    let header = text.lines().filter(|line| line.starts_with("//!")).collect::<Vec<_>>().join("\n");
+    let inside = files.keys().filter(|other| other.len() > module.len());
+    let inside = inside.filter(|other| other.starts_with(module)).map(|other| &other[module.len()]);
+    let inside: BTreeSet<&String> = inside.filter(|name| *name != "tests").collect();
+    let (named, others): (Vec<_>, Vec<_>) =
+        inside.into_iter().partition(|name| header.contains(&format!("`{name}`")));
+    let is_list = named.len() > 1 && !others.is_empty();
+    is_list.then(|| format!("{}: lists {named:?} and leaves out {others:?}", file.display()))
 }
 
 /// What each file names from the root of its crate, from the modules around and inside it or in its

@@ -1,4 +1,4 @@
-//! tract's `TypedOp` of the op: facts, axes, decluttering.
+//! A quantiser as tract's `TypedOp`: facts, the axes along which it has scales, decluttering.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
