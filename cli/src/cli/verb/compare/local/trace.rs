@@ -30,8 +30,6 @@ const OF_WEIGHTS: &[&str] = &[
     "Unsqueeze",
 ];
 
-use crate::cli::work::spelt::label;
-
 /// A node as it ran first.
 pub(super) struct Ran {
     pub(super) name: String,
@@ -286,7 +284,7 @@ impl Observer for Trace {
             self.taken.extend(node.inputs.iter().flatten().map(full_name));
             let is_constant = node.op_type == "Constant";
             self.nodes.push(Ran {
-                name: label(node.name, node.op_type).into(),
+                name: node.name.into(),
                 op: node.op_type.into(),
                 domain: node.domain.into(),
                 opset: node.opset,
