@@ -334,19 +334,11 @@ impl Observer for BesideTrace<'_> {
         node.output_names().map(value).collect()
     }
 
+    fn next(&mut self) -> Option<&mut (dyn Observer + '_)> {
+        Some(&mut self.trace)
+    }
+
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         self.trace.node(node, outputs)
-    }
-
-    fn enters(&mut self, inputs: &[BodyInput]) -> Result<()> {
-        self.trace.enters(inputs)
-    }
-
-    fn leaves(&mut self, outputs: &[BodyOutput]) -> Result<()> {
-        self.trace.leaves(outputs)
-    }
-
-    fn constant(&mut self, tensor: &mut ObservedTensor) -> Result<()> {
-        Observer::constant(&mut self.trace, tensor)
     }
 }
