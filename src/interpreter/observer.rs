@@ -34,7 +34,8 @@ pub trait Observer {
     /// Whatever is to end the run.
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()>;
 
-    /// A constant of the model, when it is read: in the main graph once, in a body each time that the body runs.
+    /// A constant of the model, when it is read: once, or, where a body takes it that runs again,
+    /// perhaps each time.
     ///
     /// # Errors
     ///
