@@ -74,7 +74,7 @@ fn is_coded(op: &str) -> bool {
 /// The product by a weight of few bits.
 const PRODUCT: &str = "MatMulNBits";
 
-const CODED: [&str; 12] = [
+const CODED: [&str; 13] = [
     PRODUCT,
     "QGemm",
     "QLinearAdd",
@@ -87,6 +87,7 @@ const CODED: [&str; 12] = [
     "QLinearMul",
     "QLinearSigmoid",
     "QLinearSoftmax",
+    "QLinearWhere",
 ];
 
 /// The weights of products by the values that are made of them.
@@ -123,9 +124,9 @@ struct Writer<'a> {
     has_blocks: bool,
     folder: Option<&'a Path>,
     constants: Vec<TensorProto>,
-}
     /// The types of the codes of which constants of the graph hold one in each byte.
     unpacked: Vec<(String, ElementType)>,
+}
 
 /// The nodes that stand for one.
 struct Parts<'a> {
@@ -201,11 +202,11 @@ impl<'a> Writer<'a> {
     fn body(&mut self, body: &'a GraphProto, copy: &mut GraphProto) {
         let outside = (self.held.clone(), std::mem::take(&mut self.constants));
         let of_reference = std::mem::take(&mut self.of_reference);
-        self.graph(body, copy);
         let unpacked = std::mem::take(&mut self.unpacked);
+        self.graph(body, copy);
         ((self.held, self.constants), self.of_reference) = (outside, of_reference);
-    }
         self.unpacked = unpacked;
+    }
 
     fn written(&mut self, node: &NodeProto) -> Option<Vec<NodeProto>> {
         let output = node.output.first()?;
@@ -216,6 +217,7 @@ impl<'a> Writer<'a> {
             "QGemm" => self.linear(node, "Gemm", parts),
             "MatMulNBits" => self.product(node, parts),
             "QLinearAdd" | "QLinearMul" => self.around(node, &[0, 3], 6, parts),
+            "QLinearWhere" => self.around(node, &[1, 4], 7, parts),
             "QLinearConcat" => {
                 let inputs: Vec<usize> = (2..node.input.len()).step_by(3).collect();
                 self.around(node, &inputs, 0, parts)
@@ -250,7 +252,7 @@ impl<'a> Writer<'a> {
         if held("channels_last").is_some_and(|held| held.i != 0) || !is_of_opset {
             return None;
         }
-        let values: Vec<String> = inputs
+        let mut values: Vec<String> = inputs
             .iter()
             .map(|place| {
                 let coded = vec![input(*place), input(place + 1), input(place + 2)];
@@ -260,6 +262,9 @@ impl<'a> Writer<'a> {
         let is_own = |held: &&AttributeProto| matches!(&*held.name, "channels_last" | "opset");
         let held = node.attribute.iter().filter(|held| !is_own(held));
         let op = node.op_type.strip_prefix("QLinear")?;
+        if op == "Where" {
+            values.insert(0, input(0));
+        }
         let made = parts.add(op, values, held.cloned().collect(), None);
         let coded = vec![made, input(result), input(result + 1)];
         parts.add("QuantizeLinear", coded, vec![], None);
@@ -356,5 +361,36 @@ mod tests {
         assert!(graph.node.len() > 2 && graph.node.iter().all(|node| node.name == "p"));
         assert_eq!(unpacked, [("y:codes".into(), ElementType::Uint4)]);
         assert!(graph.initializer.iter().any(|held| held.name == "y:codes"), "{graph:?}");
+    }
+
+    #[test]
+    fn a_choice_among_codes_is_one_among_what_they_stand_for() {
+        let one = |name: &str| TensorProto { name: name.into(), ..TensorProto::default() };
+        let names = ["c", "x", "x_s", "x_z", "y", "y_s", "y_z", "s", "z"];
+        let node = NodeProto {
+            op_type: "QLinearWhere".into(),
+            name: "where".into(),
+            input: names.map(String::from).into(),
+            output: vec!["o".into()],
+            ..NodeProto::default()
+        };
+        let graph = GraphProto {
+            node: vec![node],
+            initializer: ["x_s", "y_s", "s"].map(one).into(),
+            input: ["c", "x", "y"].map(named_value).into(),
+            ..GraphProto::default()
+        };
+        let model = ModelProto { graph: Some(graph), ..ModelProto::default() };
+        let written = spelt(&model, None, None).proto;
+        let nodes = &written.graph.as_ref().expect("a graph").node;
+        let told: Vec<String> =
+            nodes.iter().map(|node| format!("{} {}", node.op_type, node.input.join(" "))).collect();
+        let wanted = [
+            "DequantizeLinear x x_s x_z",
+            "DequantizeLinear y y_s y_z",
+            "Where c o:0 o:1",
+            "QuantizeLinear o:2 s z",
+        ];
+        assert_eq!(told, wanted);
     }
 }
