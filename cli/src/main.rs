@@ -1,4 +1,5 @@
-//! `onnx-cast`: runs, tests and inspects ONNX models through tract and this crate's Cast. The code
+//! `onnx-cast`: compares, converts, runs, tests and inspects ONNX models through tract and this
+//! crate's Cast. The code
 //! is in `cli`.
 
 #![forbid(unsafe_code)]

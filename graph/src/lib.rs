@@ -41,6 +41,16 @@
 //!
 //! Constants are held by [`Arc`] as the file's messages, moved in by the import and out by the export. No
 //! edit copies one.
+//!
+//! # Files
+//!
+//! - `arena`: handles, and tables by them; `names`: who has which; `trace`: what passes have
+//!   changed
+//! - `node`, `value`, `body`: what there is
+//! - `import`: messages made a graph, which `order` sorts; `export`: the way back; `part`: of some
+//!   nodes
+//! - `edit`: every change; `new_node`: what one adds; `splice`: a function in the place of its call
+//! - `verify`: what always holds
 
 #![forbid(unsafe_code)]
 #![warn(clippy::too_many_lines)]

@@ -50,6 +50,8 @@ pub struct FloatFormat {
 use Overflow::{Attribute, Clamp, Infinity};
 use Specials::{AllOnes, Ieee, NegativeZero, ScaleOnly};
 
+/// A record. Kernels round by the last bit of a mantissa: one without is a scale, or none that they
+/// know ([`kernel::round`](crate::cast::kernel)).
 const fn format(
     exponent_bits: u32,
     mantissa_bits: u32,
@@ -57,6 +59,7 @@ const fn format(
     specials: Specials,
     overflow: Overflow,
 ) -> FloatFormat {
+    assert!(mantissa_bits > 0 || matches!(specials, ScaleOnly), "has no mantissa and is no scale");
     FloatFormat { exponent_bits, mantissa_bits, bias, specials, overflow }
 }
 
@@ -143,5 +146,17 @@ impl FloatFormat {
             NegativeZero => code == self.sign_bit(),
             Specials::None => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// E3M0 rounds 3 to code 4 by the kernels, and to code 5 by the definition.
+    #[test]
+    #[should_panic = "has no mantissa"]
+    fn a_record_without_a_mantissa_is_refused() {
+        format(3, 0, 3, Specials::None, Clamp);
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! - `context`: what the passes share; `classes`: a union-find of places
 //! - `attributes`: those that decide on types; `data`: weights; `sequences`: of tensors
-//! - `opset`: raised; `write`: the file
+//! - `opset`: raised; `write`: the file; `report`: what stays as it is
 
 #![forbid(unsafe_code)]
 

@@ -57,6 +57,11 @@ impl ModelRun<'_> {
         }
         let made = self.body(time.body, given)?;
         let outputs = self.model.graph.body(time.body).outputs().iter();
+        let schedule = self.model.schedules.of_body(time.body);
+        let own = schedule.map_or(&[][..], |schedule| &schedule.handed);
+        let handed = outputs.clone().zip(&made).filter(|(output, _)| own.contains(&output.value));
+        let handed = handed.filter_map(|(output, made)| self.model.observed(output.value, made));
+        let handed = handed.collect();
         let shown = outputs.zip(&made).zip(time.targets).filter_map(|((output, made), target)| {
             let value = self.model.observed(output.value, made)?;
             let (output, stacks) = match *target {
@@ -74,6 +79,7 @@ impl ModelRun<'_> {
         if let Some(observer) = &mut self.observer {
             observer.leaves(&shown)?;
         }
+        self.handed.insert(time.body, handed);
         Ok(made)
     }
 

@@ -15,10 +15,16 @@ use crate::plug::guard::without_panic;
 /// Watches a run of an [`Interpreter`] ([`Interpreter::run_observed`]), and may change what it sees. The nodes of a body are
 /// seen before the node that holds it, once for each time that the body runs.
 pub trait Observer {
+    /// The observer that is told what this one has no function for: one that wraps another passes
+    /// on whatever there is to see by naming it.
+    fn next(&mut self) -> Option<&mut (dyn Observer + '_)> {
+        None
+    }
+
     /// What a node is known to make of what it is about to be given, by place, so that it does not run; `None` where that is
     /// not known. A node that holds bodies is not asked for. Of another number of outputs than the node has the run fails.
-    fn known(&mut self, _: &NodeRun) -> Option<Vec<Option<SharedTensor>>> {
-        None
+    fn known(&mut self, node: &NodeRun) -> Option<Vec<Option<SharedTensor>>> {
+        self.next()?.known(node)
     }
 
     /// A node that has run. The nodes behind it are given what is left in `outputs`.
@@ -28,13 +34,14 @@ pub trait Observer {
     /// Whatever is to end the run.
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()>;
 
-    /// A constant of the model, when it is read: in the main graph once, in a body each time that the body runs.
+    /// A constant of the model, when it is read: once, or, where a body takes it that runs again,
+    /// perhaps each time.
     ///
     /// # Errors
     ///
     /// Whatever is to end the run.
-    fn constant(&mut self, _: &mut ObservedTensor) -> Result<()> {
-        Ok(())
+    fn constant(&mut self, tensor: &mut ObservedTensor) -> Result<()> {
+        self.next().map_or(Ok(()), |next| next.constant(tensor))
     }
 
     /// A body of a node is about to run on these values.
@@ -42,8 +49,8 @@ pub trait Observer {
     /// # Errors
     ///
     /// Whatever is to end the run.
-    fn enters(&mut self, _: &[BodyInput]) -> Result<()> {
-        Ok(())
+    fn enters(&mut self, inputs: &[BodyInput]) -> Result<()> {
+        self.next().map_or(Ok(()), |next| next.enters(inputs))
     }
 
     /// A body has run. The node that holds it is seen behind the last time that one runs.
@@ -51,12 +58,17 @@ pub trait Observer {
     /// # Errors
     ///
     /// Whatever is to end the run.
-    fn leaves(&mut self, _: &[BodyOutput]) -> Result<()> {
-        Ok(())
+    fn leaves(&mut self, outputs: &[BodyOutput]) -> Result<()> {
+        self.next().map_or(Ok(()), |next| next.leaves(outputs))
     }
 
-    /// A value or a constant that no node behind needs.
-    fn dropped(&mut self, _: &ObservedTensor) {}
+    /// A value or a constant that no node behind needs, or that is read again for it. What a body
+    /// makes of its node's outputs is dropped behind the node.
+    fn dropped(&mut self, value: &ObservedTensor) {
+        if let Some(next) = self.next() {
+            next.dropped(value);
+        }
+    }
 }
 
 /// A tensor of a running model.

@@ -20,6 +20,8 @@ pub(super) struct ModelRun<'a> {
     pub(super) model: &'a Interpreter,
     values: Table<ValueId, RuntimeValue>,
     pub(super) observer: Option<&'a mut dyn Observer>,
+    /// What bodies have handed over last, which the observer knows until the node around has run.
+    pub(super) handed: Table<BodyId, Vec<ObservedTensor>>,
     /// Of weights that nothing takes any more.
     pub(super) memory: Memory,
 }
@@ -46,7 +48,13 @@ pub(super) type NodeInputs = Vec<Option<RuntimeValue>>;
 
 impl<'a> ModelRun<'a> {
     pub(super) fn new(model: &'a Interpreter) -> ModelRun<'a> {
-        ModelRun { model, values: Table::default(), observer: None, memory: Memory::of_weights() }
+        ModelRun {
+            model,
+            values: Table::default(),
+            observer: None,
+            handed: Table::default(),
+            memory: Memory::of_weights(),
+        }
     }
 
     pub(super) fn observed_by(
@@ -71,16 +79,12 @@ impl<'a> ModelRun<'a> {
         for (id, value) in open.into_iter().zip(inputs) {
             self.values.insert(id, value);
         }
-        for step in self.model.schedules.steps(body) {
+        let Some(schedule) = self.model.schedules.of_body(body) else { return Ok(vec![]) };
+        for step in &schedule.steps {
             self.node(step.node)?;
-            for id in &step.last_uses {
-                let value = self.values.remove(*id);
-                let Some(observer) = &mut self.observer else { continue };
-                if let Some(dropped) = value.and_then(|value| self.model.observed(*id, &value)) {
-                    observer.dropped(&dropped);
-                }
-            }
+            self.forget(&step.last_uses);
         }
+        self.forget(&schedule.unused);
         let held = self.model.graph.body(body);
         let mut outputs = vec![];
         for output in held.outputs() {
@@ -93,7 +97,21 @@ impl<'a> ModelRun<'a> {
             }
             outputs.push(value);
         }
+        for id in &schedule.handed {
+            self.values.remove(*id);
+        }
         Ok(outputs)
+    }
+
+    /// Drops values, and tells the observer.
+    fn forget(&mut self, values: &[ValueId]) {
+        for id in values {
+            let value = self.values.remove(*id);
+            let Some(observer) = &mut self.observer else { continue };
+            if let Some(dropped) = value.and_then(|value| self.model.observed(*id, &value)) {
+                observer.dropped(&dropped);
+            }
+        }
     }
 
     /// A value that is there, or a constant, which is read.
@@ -142,6 +160,8 @@ impl<'a> ModelRun<'a> {
             let (mut observed, others): (Vec<Option<ObservedTensor>>, Vec<Option<RuntimeValue>>) =
                 places.map(shown).unzip();
             observer.node(&seen, &mut observed)?;
+            let handed = node.bodies().iter().filter_map(|held| self.handed.remove(held.body));
+            handed.flatten().for_each(|dropped| observer.dropped(&dropped));
             let left = observed.into_iter().zip(others);
             let left = left.map(|(tensor, other)| tensor.map(RuntimeValue::from).or(other));
             outputs = match left.collect::<Option<Vec<RuntimeValue>>>() {

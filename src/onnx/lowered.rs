@@ -195,16 +195,30 @@ impl Lowered {
                 out.number(i64::from(cast.resolves_symbols));
             }
             OperatorForm::Quantizer(spec) => {
+                // The node has its name and its operator.
+                let QuantizerSpec {
+                    node: _,
+                    quantizes: _,
+                    opset,
+                    judged_by,
+                    has_zero_point,
+                    axis,
+                    block_size,
+                    saturate,
+                    precision,
+                    output,
+                    exotic,
+                } = spec;
                 out.number(2);
-                out.number(spec.opset);
-                out.number(spec.judged_by);
-                out.number(i64::from(spec.has_zero_point));
-                out.number(spec.axis);
-                out.number(spec.block_size as i64);
-                out.number(i64::from(spec.saturate));
-                out.ty(spec.precision);
-                out.ty(spec.output);
-                spec.exotic.iter().for_each(|ty| out.ty(*ty));
+                out.number(*opset);
+                out.number(*judged_by);
+                out.number(i64::from(*has_zero_point));
+                out.number(*axis);
+                out.number(*block_size as i64);
+                out.number(i64::from(*saturate));
+                out.ty(*precision);
+                out.ty(*output);
+                exotic.iter().for_each(|ty| out.ty(*ty));
             }
             OperatorForm::BitCast(spec) => {
                 out.number(3);

@@ -7,6 +7,7 @@ use tract_onnx::pb::AttributeProto;
 use tract_onnx::pb::attribute_proto::AttributeType;
 
 use super::node::{NodeView, attribute_type};
+use super::operators::attributes;
 use super::operators::schema::{self, ParameterType, Schema};
 use crate::cast::element_type::{self, ElementType};
 use crate::cast::quantize::operator::{Dequantize, Quantize, Quantizer, default_precision};
@@ -151,17 +152,18 @@ impl QuantizerSpec {
         .into()
     }
 
+    fn unknown(&self, attribute: &str) -> Error {
+        self.refuse_attribute(attribute, "is unknown in every opset".into())
+    }
+
     fn read_attribute(&mut self, attribute: &AttributeProto) -> Result<(), Error> {
         let name = attribute.name.as_str();
-        let since = match (name, self.quantizes) {
-            ("axis", _) => 13,
-            ("saturate", true) => 19,
-            ("block_size", _) | ("output_dtype", true) => 21,
-            ("output_dtype", false) | ("precision", true) => 23,
-            _ => return Err(self.refuse_attribute(name, "is unknown in every opset".into())),
+        let mut versions = attributes::all("", self.name()).iter();
+        let Some(first) = versions.find(|version| version.attribute(name).is_some()) else {
+            return Err(self.unknown(name));
         };
-        if self.judged_by < since {
-            return Err(self.refuse_attribute(name, format!("needs opset {since}")));
+        if self.judged_by < first.since {
+            return Err(self.refuse_attribute(name, format!("needs opset {}", first.since)));
         }
         if !attribute.ref_attr_name.is_empty() {
             let problem = "refers to an attribute of a function".into();
@@ -182,7 +184,8 @@ impl QuantizerSpec {
                     .map_err(|_| self.refuse_attribute(name, format!("is {number}, below 0")))?;
             }
             "precision" => self.precision = self.element_type(name, number)?,
-            _ => self.output = self.element_type(name, number)?,
+            "output_dtype" => self.output = self.element_type(name, number)?,
+            _ => return Err(self.unknown(name)),
         }
         Ok(())
     }
@@ -240,18 +243,34 @@ impl QuantizerSpec {
         {
             self.quantizer(x, scale, zero_point)?;
         }
+        let version = self.schema().map_or(self.opset, |schema| schema.since);
+        let operator = self.name();
+        // The type of y is what `output_dtype` says.
+        let QuantizerSpec {
+            node,
+            quantizes: _,
+            opset: _,
+            judged_by: _,
+            has_zero_point,
+            axis,
+            block_size,
+            saturate,
+            precision,
+            output: _,
+            exotic: _,
+        } = self.clone();
         Ok(QuantizerNode {
-            node: self.node.clone(),
-            operator: self.name(),
-            version: self.schema().map_or(self.opset, |schema| schema.since),
+            node,
+            operator,
+            version,
             x,
             scale,
             y,
-            has_zero_point: self.has_zero_point,
-            axis: self.axis,
-            block_size: self.block_size,
-            saturate: self.saturate,
-            precision: self.precision,
+            has_zero_point,
+            axis,
+            block_size,
+            saturate,
+            precision,
             graph,
             is_constant,
         })

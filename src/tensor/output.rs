@@ -1,4 +1,5 @@
-//! Outputs, written by kernels.
+//! Output tensors that are allocated without zeros, and the parts of one that kernels write, each
+//! by its thread.
 
 #![expect(
     unsafe_code,

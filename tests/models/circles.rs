@@ -91,15 +91,18 @@ fn no_files_use_each_other_in_a_circle() {
     }
 }
 
-/// A folder's header lists what is in it: `- `name`: what it is for`.
+/// A folder's header lists what is in it, `- `name`: what it is for`, or tells it. One that names
+/// two files or more names all.
 #[test]
 fn headers_list_what_is_there() {
-    let mut listed = 0;
+    let (mut listed, mut left_out) = (0, vec![]);
     for root in ["src", "graph/src", "cli/src"] {
         let mut files = BTreeMap::new();
         collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join(root), &mut vec![], &mut files);
-        for (module, file) in files.iter().filter(|(_, file)| file.ends_with("mod.rs")) {
+        let is_of_folder = |file: &Path| file.ends_with("mod.rs") || file.ends_with("src/lib.rs");
+        for (module, file) in files.iter().filter(|(_, file)| is_of_folder(file)) {
             let text = fs::read_to_string(file).expect("a file");
+            left_out.extend(left_out_of(&text, module, file, &files));
             for line in text.lines().filter_map(|line| line.strip_prefix("//! - `")) {
                 let (names, _) = line.split_once("`: ").unwrap_or_default();
                 for name in names.split("`, `").filter(|name| !name.is_empty()) {
@@ -116,10 +119,28 @@ fn headers_list_what_is_there() {
         }
     }
     assert!(listed > 100, "{listed}: no lists were read");
+    assert!(left_out.is_empty(), "{}", left_out.join("\n"));
 }
 
-/// What each file names from the root of its crate or in its `use` lines, but for the modules that it is in: what these hold is shared
-/// by all that is inside.
+/// What a folder's header does not name of what is in the folder, if it names two or more.
+fn left_out_of(
+    text: &str,
+    module: &Module,
+    file: &Path,
+    files: &BTreeMap<Module, PathBuf>,
+) -> Option<String> {
+    let header = text.lines().filter(|line| line.starts_with("//!")).collect::<Vec<_>>().join("\n");
+    let inside = files.keys().filter(|other| other.len() > module.len());
+    let inside = inside.filter(|other| other.starts_with(module)).map(|other| &other[module.len()]);
+    let inside: BTreeSet<&String> = inside.filter(|name| *name != "tests").collect();
+    let (named, others): (Vec<_>, Vec<_>) =
+        inside.into_iter().partition(|name| header.contains(&format!("`{name}`")));
+    let is_list = named.len() > 1 && !others.is_empty();
+    is_list.then(|| format!("{}: lists {named:?} and leaves out {others:?}", file.display()))
+}
+
+/// What each file names from the root of its crate, from the modules around and inside it or in its
+/// `use` lines, but for the modules that it is in: what these hold is shared by all that is inside.
 fn uses(root: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut files = BTreeMap::new();
     collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join(root), &mut vec![], &mut files);
@@ -129,7 +150,8 @@ fn uses(root: &str) -> BTreeMap<Module, BTreeSet<Module>> {
         let own = module.join("::");
         let mut paths = paths(&text(file));
         paths.retain(|path| !PUBLIC_HERE.contains(&(&own, path)));
-        paths.extend(in_code(&text(file)));
+        let inside = |name: &str| module.iter().cloned().chain([name.into()]).collect::<Module>();
+        paths.extend(in_code(&text(file), |name| files.contains_key(&inside(name))));
         // The root of the crate holds what it exports of its modules.
         let path = |path: String| {
             let of_root = path.strip_prefix("crate").filter(|name| name.rfind("::") == Some(0));
@@ -177,14 +199,20 @@ fn paths(text: &str) -> Vec<String> {
     paths
 }
 
-/// The paths from the root of the crate in a file's other lines.
-fn in_code(text: &str) -> Vec<String> {
-    let is_code = |line: &&str| !line.starts_with("//") && !line.contains("use crate::");
+/// The paths in a file's other lines that begin at the root of the crate, at the module around, or
+/// at one inside.
+fn in_code(text: &str, is_inside: impl Fn(&str) -> bool) -> Vec<String> {
+    let is_code = |line: &&str| {
+        !line.starts_with("//") && !line.starts_with("use ") && !line.contains("use crate::")
+    };
     let lines = text.lines().map(str::trim).filter(is_code);
-    let rests = lines.flat_map(|line| line.split("crate::").skip(1));
-    let is_of_path = |c: char| c.is_alphanumeric() || "_:".contains(c);
-    let path = |rest: &str| rest.find(|c| !is_of_path(c)).map_or("", |end| &rest[..end]).to_owned();
-    rests.map(|rest| format!("crate::{}", path(rest))).collect()
+    let words =
+        lines.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && !"_:".contains(c)));
+    let begins = |path: &&str| {
+        let first = path.split_once("::").map_or("", |(first, _)| first);
+        matches!(first, "crate" | "self" | "super") || is_inside(first)
+    };
+    words.filter(begins).map(String::from).collect()
 }
 
 fn apart(before: &str, path: &str, paths: &mut Vec<String>) {

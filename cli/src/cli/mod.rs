@@ -79,7 +79,8 @@ Examples:
   onnx-cast run model.onnx
   onnx-cast test models/
   onnx-cast inspect model.onnx
-  onnx-cast record model.onnx goldens/model";
+  onnx-cast record model.onnx goldens/model
+  onnx-cast rerecord goldens/model";
 
 /// The command line, as shells and manuals describe it.
 pub(crate) fn command() -> clap::Command {

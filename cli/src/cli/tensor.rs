@@ -1,4 +1,5 @@
-//! A tensor between a file or a model and what is said of it.
+//! Named tensors: read from a file, observed in a run or made by one, and their elements as FLOAT
+//! and DOUBLE numbers.
 
 use std::fs;
 use std::path::Path;

@@ -468,3 +468,30 @@ fn weights_of_blocks_that_a_body_captures_are_held_against_the_references() {
     let [_, swapped] = packed(true).map(inside);
     assert_eq!(judged(&reference, &swapped).0, "broken");
 }
+
+/// Paddle's converter calls nodes `p2o.MatMul.1`, as if they were parts of one.
+#[test]
+fn a_name_that_ends_with_an_operator_and_a_number_is_whole() {
+    let of = |times: f32| {
+        let product = |inputs: [&str; 2], made: &str, name: &str| {
+            node("MatMul", &inputs, &[made], vec![]).named(name)
+        };
+        let nodes = vec![
+            product(["x", "v"], "p", "p2o.MatMul.1"),
+            node("Tanh", &["p"], &["t"], vec![]).named("p2o.Tanh.0"),
+            product(["t", "w"], "y", "p2o.MatMul.2"),
+        ];
+        let weight = |name: &str, seed: usize| {
+            let values = values(64, seed).into_iter().enumerate();
+            let values = values.map(|(at, x)| if at == 9 { times * (x + 2.0) } else { x });
+            held(name, Float, &[8, 8], &values.collect::<Vec<f32>>())
+        };
+        chain(nodes, vec![weight("v", 1), weight("w", 2)])
+    };
+    let folder = Folder::new();
+    let (a, b) = (folder.message("a.onnx", &of(1.0)), folder.message("b.onnx", &of(3.0)));
+    let report = json(&said(1, &["compare", &a, &b, "--json", "--sets", "1"]));
+    let culprits = report["comparisons"][0]["culprits"].as_array().expect("culprits");
+    let named: Vec<&Value> = culprits.iter().map(|culprit| &culprit["node"]).collect();
+    assert_eq!(named, [&json!("p2o.MatMul.1"), &json!("p2o.MatMul.2")], "{report}");
+}

@@ -170,3 +170,31 @@ fn inspect_lists_quantisers_beside_casts() {
     let line = |name: &str| text.lines().find(|line| line.starts_with(name)).expect(name);
     assert!(line("q1 ").contains("our kernel") && line("d1 ").contains("folded"), "{text}");
 }
+
+/// Of a quantiser all is told that the library knows: what is added to it is to be listed as well.
+#[test]
+fn inspect_tells_all_of_a_quantizer() {
+    let folder = Folder::new();
+    let nodes = [node("QuantizeLinear", &["x", "s"], &["y"], vec![]).named("q")];
+    let inputs = [value("x", ElementType::Float, &[2]), value("s", ElementType::Float, &[])];
+    let graph = graph(&inputs, &nodes, &[value("y", ElementType::Uint8, &[2])]);
+    let path = folder.message("m.onnx", &model(24, graph));
+    let report = json(&done(&["inspect", &path, "--json"]));
+    let told = report["quantizers"][0].as_object().expect("a quantiser");
+    let loaded = tract_onnx_cast::onnx().load(&path).expect("a model");
+    let known = format!("{:#?}", loaded.survey().quantizers().first().expect("a quantiser"));
+    let fields =
+        known.lines().filter(|line| line.starts_with("    ") && !line.starts_with("     "));
+    let fields: Vec<&str> =
+        fields.filter_map(|line| line.trim().split_once(": ")).map(|it| it.0).collect();
+    assert!(fields.len() > 10, "{known}");
+    for field in fields {
+        let name = match field {
+            "operator" => "op",
+            "has_zero_point" => "zero_point",
+            "is_constant" => "fate",
+            name => name,
+        };
+        assert!(told.contains_key(name), "{name}: {report}");
+    }
+}

@@ -7,18 +7,19 @@ use serde_json::Value;
 use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 use tract_onnx_cast::ElementType;
 
-use crate::common::proto::{self, graph, int, model, node, value};
+use crate::common::proto::{self, graph, graph_attribute, int, model, node, value};
 use crate::program::*;
+use crate::run::npy;
 use crate::verdict::{self, held, values};
 
 /// More than the program takes for three sets, and less than it would for all of them at once, of 16 MiB each.
 const LIMIT_KIB: usize = 640_000;
 const SETS: &str = "20";
 
-/// Asks with little address space, of which threads reserve some.
-fn ask(arguments: &[&str]) -> Output {
+/// Asks with so little address space, of which threads reserve some.
+fn ask_within(kib: usize, arguments: &[&str]) -> Output {
     Command::new("sh")
-        .args(["-c", &format!("ulimit -v {LIMIT_KIB}; exec \"$0\" \"$@\"")])
+        .args(["-c", &format!("ulimit -v {kib}; exec \"$0\" \"$@\"")])
         .arg(cargo_bin!("onnx-cast"))
         .args(arguments)
         .env("MALLOC_ARENA_MAX", "2")
@@ -31,7 +32,11 @@ fn ask(arguments: &[&str]) -> Output {
 }
 
 fn done_with_little(arguments: &[&str]) -> String {
-    let output = ask(arguments);
+    done_within(LIMIT_KIB, arguments)
+}
+
+fn done_within(kib: usize, arguments: &[&str]) -> String {
+    let output = ask_within(kib, arguments);
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
     stdout(&output)
 }
@@ -171,4 +176,64 @@ fn samples_are_the_same_on_any_number_of_threads() {
     let inside = one["errors_inside"].as_array().expect("errors");
     assert!(inside.iter().any(has_band), "{one}");
     assert_eq!(one, many);
+}
+
+/// A branch of fifteen weights of 16 MiB, its own or from around it, of which each is taken once.
+#[test]
+fn a_branch_holds_no_weight_that_it_has_taken() {
+    use ElementType::{Bool, Float};
+    const COUNT: usize = 15;
+    // A run that holds all of them takes more than 550,000, one that drops them 400,000.
+    const LITTLE_KIB: usize = 500_000;
+    const ELEMENTS: usize = 4 << 20;
+    let folder = Folder::new();
+    let file = std::fs::File::create(folder.path("w.data")).expect("a file");
+    // A hole takes no room on the disk.
+    file.set_len((4 * COUNT * ELEMENTS) as u64).expect("a long file");
+    let entry = |key: &str, value: String| StringStringEntryProto { key: key.into(), value };
+    let weight = |at: usize| TensorProto {
+        name: format!("w{at}"),
+        data_type: Float as i32,
+        dims: vec![ELEMENTS as i64],
+        data_location: Some(1),
+        external_data: vec![
+            entry("location", "w.data".into()),
+            entry("offset", (4 * at * ELEMENTS).to_string()),
+            entry("length", (4 * ELEMENTS).to_string()),
+        ],
+        ..TensorProto::default()
+    };
+    folder.write("c.npy", npy("|b1", false, "()", &[1]));
+    let weights: Vec<TensorProto> = (0..COUNT).map(weight).collect();
+    let steps = |at: usize| {
+        let [taken, made, weight] = ["v", "m", "w"].map(|name| format!("{name}{at}"));
+        let taken = if at == 0 { "x".into() } else { taken };
+        let behind = if at + 1 == COUNT { "b".into() } else { format!("v{}", at + 1) };
+        [
+            node("Add", &[&taken, &weight], &[&made], vec![]),
+            node("ReduceMean", &[&made], &[&behind], vec![int("keepdims", 1)]),
+        ]
+    };
+    let nodes: Vec<_> = (0..COUNT).flat_map(steps).collect();
+    let branch = graph(&[], &nodes, &[value("b", Float, &[1])]);
+    for is_own in [true, false] {
+        let mut branch = branch.clone();
+        if is_own {
+            branch.initializer = weights.clone();
+        }
+        let negated = node("Neg", &["x"], &["b"], vec![]);
+        let other = graph(&[], &[negated], &[value("b", Float, &[1])]);
+        let other = if is_own { other } else { branch.clone() };
+        let branches =
+            [graph_attribute("then_branch", branch), graph_attribute("else_branch", other)];
+        let choice = node("If", &["c"], &["y"], branches.into());
+        let inputs = [value("x", Float, &[1]), value("c", Bool, &[])];
+        let mut graph = graph(&inputs, &[choice], &[value("y", Float, &[1])]);
+        if !is_own {
+            graph.initializer = weights.clone();
+        }
+        let onnx = folder.message("m.onnx", &model(17, graph));
+        let is_true = format!("c={}", folder.text("c.npy"));
+        done_within(LITTLE_KIB, &["run", &onnx, "--engine", "nodes", "-i", &is_true]);
+    }
 }

@@ -1,6 +1,7 @@
 //! Rounding a FLOAT to a format of at most 16 bits. The loops know no format: they read constants that are computed
-//! from the format record when the kernel is selected, so a new format is a new record and nothing more. With AVX2
-//! `x86/bytes` has another form of it.
+//! from the format record when the kernel is selected, so a new format with a mantissa is a new
+//! record and nothing more (a record without one is refused when it is compiled, but for scales).
+//! With AVX2 `x86/bytes` has another form of it.
 
 use crate::cast::format::{FloatFormat, Overflow, Specials};
 use crate::cast::rules::{RoundMode, Rules};

@@ -1,4 +1,5 @@
-//! tract's `TypedOp` of the op: facts, axes, decluttering.
+//! A cast as tract's `TypedOp`: facts, what it shares with other elementwise operators,
+//! decluttering.
 
 use tract_onnx::tract_core::internal::*;
 

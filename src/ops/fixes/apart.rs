@@ -1,13 +1,12 @@
 //! An identity that tract's optimiser does not see through.
 
-use tract_onnx::tract_core::axes::Axis;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
 use tract_onnx::tract_core::ops::einsum::EinSum;
 
 use super::grounded::is_grounded;
 use super::products::operands::may_take;
-use crate::ops::host::element_wise::{same_facts, typed_op};
+use crate::ops::host::element_wise::{mapping_apart, same_facts, typed_op};
 use crate::ops::host::hook::{Mapped, Patch};
 use crate::ops::host::saved::{members, save};
 
@@ -28,28 +27,6 @@ members! {
 pub(crate) struct Apart {
     pub(crate) keeps: Keeps,
     pub(crate) axes: TVec<usize>,
-}
-
-/// The mapping of an operator whose output has the axes of its first input but for these, which are its own; so are those of
-/// other inputs.
-pub(crate) fn mapping_apart(inputs: &[&TypedFact], apart: &[usize]) -> Mapped {
-    let mut names = 'a'..;
-    let mut axis = || {
-        let name = names.next().context("a name for each axis")?;
-        TractResult::Ok(Axis::new(name, inputs.len(), 1))
-    };
-    let mut axes = tvec!();
-    for (slot, input) in inputs.iter().enumerate() {
-        for place in 0..input.rank() {
-            let of_input = axis()?.input(slot, place);
-            match slot {
-                0 if apart.contains(&place) => axes.extend([of_input, axis()?.output(0, place)]),
-                0 => axes.push(of_input.output(0, place)),
-                _ => axes.push(of_input),
-            }
-        }
-    }
-    AxesMapping::new(inputs.len(), 1, axes)
 }
 
 impl Apart {

@@ -30,20 +30,29 @@ type ValueAxis = (OutletId, usize);
 /// How many places are gone through, so that long models take no longer than in proportion to them.
 const FAR: usize = 500;
 
-/// Whether no expansion can come to make the elements along an axis.
-pub(crate) fn is_grounded(model: &TypedModel, value: OutletId, axis: usize) -> TractResult<bool> {
+/// Whether a place, or one of those that it is made of, is one of which `before` tells no others,
+/// or is too far away to tell.
+fn is_behind(
+    place: ValueAxis,
+    before: impl Fn(ValueAxis) -> TractResult<Option<Vec<ValueAxis>>>,
+) -> TractResult<bool> {
     let mut seen = HashSet::new();
-    let mut next = vec![(value, axis)];
+    let mut next = vec![place];
     while let Some(place) = next.pop() {
         if !seen.insert(place) {
             continue;
         }
-        match carriers(model, place)? {
+        match before(place)? {
             Some(places) if seen.len() < FAR => next.extend(places),
-            _ => return Ok(false),
+            _ => return Ok(true),
         }
     }
-    Ok(true)
+    Ok(false)
+}
+
+/// Whether no expansion can come to make the elements along an axis.
+pub(crate) fn is_grounded(model: &TypedModel, value: OutletId, axis: usize) -> TractResult<bool> {
+    Ok(!is_behind((value, axis), |place| carriers(model, place))?)
 }
 
 /// What makes the elements of a place, all of it; none where they begin there, and `None` where an expansion may make them.
@@ -117,33 +126,21 @@ fn reshaped(node: &TypedNode, axis: usize) -> Option<Vec<ValueAxis>> {
 
 /// Whether an axis without its expansions may be of an open size, which turns out to be 1 or what it was expanded to.
 pub(crate) fn may_be_open(model: &TypedModel, value: OutletId, axis: usize) -> TractResult<bool> {
-    let mut seen = HashSet::new();
-    let mut next = vec![(value, axis)];
-    while let Some(place) = next.pop() {
-        if !seen.insert(place) {
-            continue;
+    let dim = |(value, axis): ValueAxis| model.outlet_fact(value).ok()?.shape.get(axis).cloned();
+    is_behind((value, axis), |place| {
+        if let Some(places) = reshaped(model.node(place.0.node), place.1) {
+            return Ok(Some(places));
         }
-        if seen.len() >= FAR {
-            return Ok(true);
-        }
-        let (value, axis) = place;
-        let dim =
-            |(value, axis): ValueAxis| model.outlet_fact(value).ok()?.shape.get(axis).cloned();
-        let node = model.node(value.node);
-        if let Some(places) = reshaped(node, axis) {
-            next.extend(places);
-            continue;
-        }
-        let size = dim(place);
+        let (size, mut places) = (dim(place), vec![]);
         for source in mapped(model, place)? {
             match dim(source) {
-                of_source if of_source == size => next.push(source),
+                of_source if of_source == size => places.push(source),
                 of_source if of_source == Some(1.to_dim()) => {}
-                _ => return Ok(true),
+                _ => return Ok(None),
             }
         }
-    }
-    Ok(false)
+        Ok(Some(places))
+    })
 }
 
 /// The axes of its inputs that an operator says a place to be of.
@@ -159,13 +156,7 @@ fn mapped(model: &TypedModel, (value, axis): ValueAxis) -> TractResult<Vec<Value
 /// Whether every n-th element along an axis would be selected before an operator that makes each of all of them: a softmax, a
 /// normalisation, a window that is padded by the number of elements.
 pub(crate) fn steps_matter(model: &TypedModel, value: OutletId, axis: usize) -> TractResult<bool> {
-    let mut seen = HashSet::new();
-    let mut next = vec![(value, axis)];
-    while let Some(place) = next.pop() {
-        if !seen.insert(place) {
-            continue;
-        }
-        let (value, axis) = place;
+    is_behind((value, axis), |(value, axis)| {
         let node = model.node(value.node);
         let matters = node.op_as::<Softmax>().is_some_and(|op| op.axes.contains(&axis))
             || node.op_as::<RmsNorm>().is_some_and(|op| op.axis == axis)
@@ -174,12 +165,10 @@ pub(crate) fn steps_matter(model: &TypedModel, value: OutletId, axis: usize) -> 
             || node.op_as::<Conv>().is_some_and(|op| {
                 matches!(op.pool_spec.padding, PaddingSpec::SameUpper | PaddingSpec::SameLower)
             });
-        if matters || seen.len() >= FAR {
-            return Ok(true);
+        if matters {
+            return Ok(None);
         }
-        if !node.op_is::<Conv>() && !node.op_is::<TypedSource>() {
-            next.extend(mapped(model, place)?);
-        }
-    }
-    Ok(false)
+        let is_root = node.op_is::<Conv>() || node.op_is::<TypedSource>();
+        if is_root { Ok(Some(vec![])) } else { mapped(model, (value, axis)).map(Some) }
+    })
 }

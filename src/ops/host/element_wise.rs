@@ -1,6 +1,11 @@
 //! What tract asks of operators that are alike: of all of ours; of those that make each element of
 //! the element at the same place; of those along axes; of those whose sizes may be symbols.
 
+use tract_onnx::tract_core::axes::Axis;
+use tract_onnx::tract_core::internal::*;
+
+use super::hook::Mapped;
+
 /// `$op` is an operator of a typed model called `$name`, of which `$info` says more. One that makes symbols while a
 /// model runs says `mints_runtime_symbols`.
 macro_rules! typed_op {
@@ -186,6 +191,28 @@ macro_rules! binary_by_eval {
             Ok(())
         }
     };
+}
+
+/// The mapping of an operator whose output has the axes of its first input but for these, which are
+/// its own; so are those of other inputs.
+pub(crate) fn mapping_apart(inputs: &[&TypedFact], apart: &[usize]) -> Mapped {
+    let mut names = 'a'..;
+    let mut axis = || {
+        let name = names.next().context("a name for each axis")?;
+        TractResult::Ok(Axis::new(name, inputs.len(), 1))
+    };
+    let mut axes = tvec!();
+    for (slot, input) in inputs.iter().enumerate() {
+        for place in 0..input.rank() {
+            let of_input = axis()?.input(slot, place);
+            match slot {
+                0 if apart.contains(&place) => axes.extend([of_input, axis()?.output(0, place)]),
+                0 => axes.push(of_input.output(0, place)),
+                _ => axes.push(of_input),
+            }
+        }
+    }
+    AxesMapping::new(inputs.len(), 1, axes)
 }
 
 pub(crate) use {

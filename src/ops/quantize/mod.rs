@@ -2,9 +2,11 @@
 //!
 //! - `inference`: `QuantizeLinear` and `DequantizeLinear` as the loader builds them
 //! - `op`: what the op is and computes; `typed` its `TypedOp`
-//! - `table`: what stands between two of them; `small`: weights that stay in few bits
+//! - `table`: what stands between two of them
 //! - `dynamic`: `DynamicQuantizeLinear`
-//! - `n_bits`: products with weights of few bits; `small_weights`: those that stay so
+//! - `n_bits`: products with weights of few bits, `MatMulNBits` and the like
+//! - `small`: weights that a `DequantizeLinear` makes and that stay in few bits; `small_weights`:
+//!   tract's format for them
 
 pub(crate) mod dynamic;
 pub(crate) mod inference;

@@ -39,12 +39,26 @@ pub(super) struct QuantizerConstants {
 
 impl OnnxQuantizer {
     pub(super) fn new(spec: &QuantizerSpec, quantization: Quantization) -> OnnxQuantizer {
+        // The others are in the types of the quantisation, and in its precision.
+        let QuantizerSpec {
+            node,
+            quantizes: _,
+            opset,
+            judged_by: _,
+            has_zero_point: _,
+            axis,
+            block_size,
+            saturate: _,
+            precision: _,
+            output: _,
+            exotic: _,
+        } = spec;
         OnnxQuantizer {
-            node: spec.node.as_str().into(),
-            opset: spec.opset,
+            node: node.as_str().into(),
+            opset: *opset,
             quantization,
-            axis: spec.axis,
-            block_size: spec.block_size,
+            axis: *axis,
+            block_size: *block_size,
             small: SmallWeights::WhereExact,
             constants: None,
         }

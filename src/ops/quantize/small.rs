@@ -1,5 +1,5 @@
-//! Constant weights of a product that a `DequantizeLinear` makes: they stay in few bits, in tract's own format for one row of
-//! x, in panels for more.
+//! When a model is typed: constant weights of a product that a `DequantizeLinear` makes. They stay
+//! in few bits, in tract's own format for one row of x (`small_weights`), in panels for more.
 
 #![forbid(unsafe_code)]
 

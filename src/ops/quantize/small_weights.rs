@@ -1,4 +1,5 @@
-//! Weights of a product that stay in few bits, in tract's formats of blocks of 32, whose scales are FLOAT16.
+//! The format for one row of x: weights in tract's blocks of 32, whose scales are FLOAT16, and
+//! whether a model may have them. `small` says which weights become so.
 
 #![forbid(unsafe_code)]
 

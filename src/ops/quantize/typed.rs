@@ -1,4 +1,4 @@
-//! tract's `TypedOp` of the op: facts, axes, decluttering.
+//! A quantiser as tract's `TypedOp`: facts, the axes along which it has scales, decluttering.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
@@ -7,7 +7,7 @@ use tract_onnx::tract_core::ops::konst::Const;
 use super::op::OnnxQuantizer;
 use super::{small, table};
 use crate::cast::quantize::layout;
-use crate::cast::quantize::operator::Quantizer;
+use crate::cast::quantize::operator::{Quantize, Quantizer};
 use crate::ops::host::hook::{Mapped, Patch};
 
 impl Op for OnnxQuantizer {
@@ -19,15 +19,26 @@ impl Op for OnnxQuantizer {
     }
 
     fn info(&self) -> TractResult<Vec<String>> {
+        let OnnxQuantizer {
+            node: _,
+            opset: _,
+            quantization: _,
+            axis,
+            block_size,
+            small: _,
+            constants: _,
+        } = self;
         let quantizer = self.quantizer();
         let (x, scale, y) = (quantizer.x(), quantizer.scale(), quantizer.y());
-        let mut info = format!("{x} to {y}, scale of {scale}, axis={}", self.axis);
-        if self.block_size != 0 {
-            info.push_str(&format!(", block_size={}", self.block_size));
+        let mut info = format!("{x} to {y}, scale of {scale}, axis={axis}");
+        if *block_size != 0 {
+            info.push_str(&format!(", block_size={block_size}"));
         }
-        if let Quantizer::Quantize(op) = quantizer {
-            info.push_str(&format!(", precision={}", op.precision));
-            if !op.saturate {
+        if let Quantizer::Quantize(Quantize { x: _, scale: _, y: _, precision, saturate }) =
+            quantizer
+        {
+            info.push_str(&format!(", precision={precision}"));
+            if !saturate {
                 info.push_str(", saturate=0");
             }
         }

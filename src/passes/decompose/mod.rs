@@ -1,7 +1,9 @@
 //! Decomposes operators of ONNX Runtime's that are quantisers around another operator. Before: `QLinearAdd` and the like; after:
 //! `DequantizeLinear` of its inputs, the operator on FLOAT, `QuantizeLinear` of the result. So too
 //! `FusedMatMul`, which is several operators in one (`fused`), and whatever is a composition of operators, which is kept as text
-//! (`compose`, read by `read`, written out by `writer`). `made_types` says what types all of these make.
+//! (`compose`, read by `read`, written out by `writer`). `quantized` says which operators are
+//! between quantisers, `packed` takes codes of few bits out of bytes, and `made_types` says what
+//! types all of these make.
 //!
 //! What tract fuses into integer products stays one node: `QLinearConv`, `QLinearMatMul` of FLOAT scales.
 

@@ -1,4 +1,5 @@
-//! What a conversion keeps of its outputs.
+//! A pool of output buffers: what a conversion keeps of outputs that nobody uses any more, for the
+//! next ones.
 //!
 //! A fresh allocation of many megabytes costs more than the conversion that fills it: every page is new to the process
 //! and faults once. A tensor of strings drops them one by one, and a new one allocates them one by one. So a large

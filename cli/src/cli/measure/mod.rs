@@ -1,6 +1,11 @@
-//! How far tensors are apart, whatever their element types: exact values (`exact`, `value`), the
-//! metrics of a pair of tensors (`metrics`), of a pair of weights (`weight`), and the tolerances
-//! that they are held against. `reals` reads many elements as numbers, `lanes` adds many up.
+//! How far tensors are apart, whatever their element types.
+//!
+//! - `pairing`: which outputs belong together; `metrics`: of a pair of tensors; `scores`: of two as
+//!   distributions; `weight`: of a pair of weights
+//! - `tolerance`: what they are held against; `reach`: what a type can hold; `range`: of a cast's
+//!   inputs
+//! - `exact`, `value`: an element as it is, and as it is written; `number`: a number in a report
+//! - `elements`: some at a time, of a file too; `reals`: many as numbers; `lanes`: many added up
 
 pub(crate) mod elements;
 pub(crate) mod exact;

@@ -1,4 +1,5 @@
-//! Which values there were.
+//! The range of the values that a cast was given: the least and the greatest, how many are special,
+//! and a histogram of exponents.
 
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::{Tensor, TractResult};

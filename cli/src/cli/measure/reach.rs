@@ -6,8 +6,9 @@ use tract_onnx_cast::audit::{self, FloatReach};
 
 use crate::cli::measure::number::Num;
 
-/// From this magnitude on a constant stands for an infinity, as in the masks of an attention: no
-/// sum notices what it is exactly.
+/// Where two numbers are held against each other: from this magnitude on either is as good as an
+/// infinity, as in the masks of an attention, which are 1e9 in one file and FLOAT's largest number
+/// in another. No sum notices what it is exactly.
 pub(crate) const STANDS_FOR_INFINITY: f64 = 1e8;
 
 /// Whether a value is the mask of an attention, cut off where onnxconverter-common cuts constants off, at -1e4, to which little is
@@ -18,7 +19,9 @@ pub(crate) fn is_cut_mask(got: f64, want: f64) -> bool {
     (want <= 1.8 * CUT) & ((got - CUT).abs() <= 0.02 * CUT.abs())
 }
 
-/// Values of this magnitude stand for an infinity, and are not computed.
+/// Where it is computed how far numbers may be off: from this magnitude on none is, as a share of a
+/// mask is larger than all that is computed. What lies below, [`STANDS_FOR_INFINITY`] and more
+/// among it, rounds as any number does.
 pub(crate) const MASK: f64 = 1e30;
 
 /// A share of a number, unless that stands for an infinity.

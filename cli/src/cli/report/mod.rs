@@ -1,7 +1,8 @@
 //! What the user is shown of what was found: an exporter each for the terminal (`plain_text`),
 //! `json`, `markdown`, `junit`, `model_explorer` and a `page` with `charts`. `phrases`, `remarks`
 //! and the `verdict` are what they have in common, and `destinations` has each written to its
-//! place.
+//! place. At a terminal there are `table`s and a `progress_bar`, and `terminal` is what writes
+//! there.
 
 pub(crate) mod destinations;
 pub(crate) mod json;

@@ -9,9 +9,7 @@ use serde::{Deserialize, Serialize};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Audit;
-use tract_onnx_cast::interpreter::{
-    BodyInput, BodyOutput, Interpreter, NodeRun, ObservedTensor, Observer, SharedTensor,
-};
+use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
 use tract_onnx_cast::{CastOnnx, Error, ErrorKind, OnnxTensor, Result};
 
 use crate::cli::message::{InOneLine, kind_of, one_line, shortened_line};
@@ -62,29 +60,13 @@ impl<'a> ProgressObserver<'a> {
 }
 
 impl Observer for ProgressObserver<'_> {
-    fn known(&mut self, node: &NodeRun) -> Option<Vec<Option<SharedTensor>>> {
-        self.observer.known(node)
+    fn next(&mut self) -> Option<&mut (dyn Observer + '_)> {
+        Some(self.observer)
     }
 
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         self.progress.add(1);
         self.observer.node(node, outputs)
-    }
-
-    fn constant(&mut self, constant: &mut ObservedTensor) -> Result<()> {
-        self.observer.constant(constant)
-    }
-
-    fn enters(&mut self, inputs: &[BodyInput]) -> Result<()> {
-        self.observer.enters(inputs)
-    }
-
-    fn leaves(&mut self, outputs: &[BodyOutput]) -> Result<()> {
-        self.observer.leaves(outputs)
-    }
-
-    fn dropped(&mut self, value: &ObservedTensor) {
-        self.observer.dropped(value);
     }
 }
 

@@ -98,7 +98,7 @@ impl Probed {
     /// What is there of the model's weights.
     pub(crate) fn holder(&self) -> Holder<'_> {
         let folder = self.folder.as_deref();
-        Holder { proto: &self.proto, folder, onnx: &self.onnx }
+        Holder { proto: &self.proto, folder, onnx: &self.onnx, unpacked: &[] }
     }
 
     /// The result; but if the declarations are wrong as well, the error is about them, as they may

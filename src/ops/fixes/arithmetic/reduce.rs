@@ -12,8 +12,7 @@ use tract_onnx::tract_core::tract_data::itertools::Itertools;
 
 use crate::error::Error;
 use crate::onnx::node::from_front;
-use crate::ops::fixes::apart::mapping_apart;
-use crate::ops::host::element_wise::{along_axes, typed_op};
+use crate::ops::host::element_wise::{along_axes, mapping_apart, typed_op};
 use crate::ops::host::hook::{HookSite, Instead, Mapped, Wired, refused};
 use crate::ops::host::integers::{WideIntegers, is_integer, read, write};
 use crate::ops::host::label::Label;

@@ -3,8 +3,7 @@
 use tract_onnx::tract_core::internal::*;
 
 use crate::cast::kernel::level::Level;
-use crate::ops::fixes::apart::mapping_apart;
-use crate::ops::host::element_wise::typed_op;
+use crate::ops::host::element_wise::{mapping_apart, typed_op};
 use crate::ops::host::hook::Mapped;
 use crate::ops::host::saved::save;
 

@@ -13,14 +13,13 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{ArrayD, IxDyn};
 
-use super::apart::mapping_apart;
 use super::functions::exp_of_difference;
 use crate::cast::kernel::level::Level;
 use crate::onnx::node::from_front;
 use crate::ops::fixes::arithmetic::reduce::{kept_first, reduced, wire_of};
 use crate::ops::fixes::arithmetic::sum::lanes::sum_of_row;
 use crate::ops::fixes::shapes::is_empty;
-use crate::ops::host::element_wise::{along_axes, typed_op};
+use crate::ops::host::element_wise::{along_axes, mapping_apart, typed_op};
 use crate::ops::host::hook::{Hook, HookSite, Instead, Mapped};
 use crate::ops::host::hooked::build_hooked;
 use crate::ops::host::saved::{by_debug, save};

@@ -1,6 +1,6 @@
-//! What all values of a weight have become alike, which tells another scale or zero point from a
-//! rounding: scales of the least error, GPTQ and HQQ move values by steps, and none of these moves
-//! their median.
+//! Whether one factor or one shift is between all values of a weight and the reference's: a wrong
+//! scale or zero point, where a rounding moves each its own way. It is told by the median, which
+//! scales of the least error, GPTQ and HQQ do not move, though they move values by steps.
 
 use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::audit::Numbers;

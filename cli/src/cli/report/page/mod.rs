@@ -1,5 +1,9 @@
 //! Reports as a page: one HTML file that needs no other, in light and dark, for screens of any size.
 //!
+//! - `figures`: at the top of a comparison; `conversion`: what `convert` tells besides
+//! - `charts`: of errors and ranges; `both_errors`: of inner tensors, beside the band
+//! - `drawing`: the part of the graph where it breaks; `svg`: what every drawing needs
+//!
 //! A hostile model may have any names: the template engine escapes them, as the template's name
 //! ends in .html.
 

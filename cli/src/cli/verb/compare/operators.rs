@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tract_onnx_cast::Result;
 use tract_onnx_cast::audit::range;
-use tract_onnx_cast::interpreter::{BodyInput, BodyOutput, NodeRun, ObservedTensor, Observer};
+use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer};
 
 use super::local::Trace;
 use crate::cli::found::look::OperatorNumbers;
@@ -55,26 +55,14 @@ impl<'a> Observed<'a> {
 }
 
 impl Observer for Observed<'_> {
+    fn next(&mut self) -> Option<&mut (dyn Observer + '_)> {
+        Some(self.trace)
+    }
+
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         if let Some(operators) = &mut self.operators {
             operators.look_at(node);
         }
         self.trace.node(node, outputs)
-    }
-
-    fn constant(&mut self, tensor: &mut ObservedTensor) -> Result<()> {
-        self.trace.constant(tensor)
-    }
-
-    fn enters(&mut self, inputs: &[BodyInput]) -> Result<()> {
-        self.trace.enters(inputs)
-    }
-
-    fn leaves(&mut self, outputs: &[BodyOutput]) -> Result<()> {
-        self.trace.leaves(outputs)
-    }
-
-    fn dropped(&mut self, value: &ObservedTensor) {
-        self.trace.dropped(value);
     }
 }

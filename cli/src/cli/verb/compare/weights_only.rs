@@ -39,8 +39,8 @@ pub(super) fn compare(
     };
     let ((a, folder_a), (b, folder_b)) = (open(reference)?, open(converted)?);
     let onnx = &loader.onnx();
-    let holder_a = Holder { proto: &a, folder: folder_a.as_deref(), onnx };
-    let holder_b = Holder { proto: &b, folder: folder_b.as_deref(), onnx };
+    let holder_a = Holder { proto: &a, folder: folder_a.as_deref(), onnx, unpacked: &[] };
+    let holder_b = Holder { proto: &b, folder: folder_b.as_deref(), onnx, unpacked: &[] };
     let mut found = Weights::of(&holder_a, &holder_b)?;
     let notes = std::mem::take(&mut found.notes);
     let weights = found.judged(None, None);

@@ -1,4 +1,4 @@
-//! What becomes of a reduction.
+//! What `reduce` prints of a reduction that is done: the models, their sizes, and what they show.
 
 use serde::{Deserialize, Serialize};
 

@@ -13,17 +13,25 @@ use onnx_cast_graph::{NodeView, default_opset, int, int_attribute, needed};
 use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx_cast::ElementType;
 
-/// The model with its products of codes written out. The parts of a node have its name, with their
-/// operator and place behind it, and a weight is called as the one that it is in `reference`, by the
-/// node that makes the same value there. A node that says nothing of its sizes stays as it is.
+/// A model with its products of codes written out.
+pub(crate) struct Spelt<'a> {
+    pub(crate) proto: Cow<'a, ModelProto>,
+    /// The types of the codes of which constants of the main graph hold one in each byte.
+    pub(crate) unpacked: Vec<(String, ElementType)>,
+}
+
+/// The model with its products of codes written out. Each part of a node has its name, so whoever
+/// names one names the node that the model has, and a weight is called as the one that it is in
+/// `reference`, by the node that makes the same value there. A node that says nothing of its sizes
+/// stays as it is.
 pub(crate) fn spelt<'a>(
     model: &'a ModelProto,
     reference: Option<&ModelProto>,
     folder: Option<&Path>,
-) -> Cow<'a, ModelProto> {
+) -> Spelt<'a> {
     let is_since = |opset| default_opset(&model.opset_import).is_some_and(|held| held >= opset);
     let Some(graph) = model.graph.as_ref().filter(|graph| has_any(graph, is_coded)) else {
-        return Cow::Borrowed(model);
+        return Spelt { proto: Cow::Borrowed(model), unpacked: vec![] };
     };
     let taken = graph.node.iter().flat_map(|node| &node.output);
     let sparse = graph.sparse_initializer.iter().filter_map(|held| held.values.as_ref());
@@ -38,10 +46,11 @@ pub(crate) fn spelt<'a>(
         has_blocks: is_since(21),
         folder,
         constants: vec![],
+        unpacked: vec![],
     };
     let mut spelt = model.clone();
     spelt.graph.iter_mut().for_each(|copy| writer.graph(graph, copy));
-    Cow::Owned(spelt)
+    Spelt { proto: Cow::Owned(spelt), unpacked: writer.unpacked }
 }
 
 /// Whether what is written out of a model's products of codes makes the same values: those by weights of few bits, which compute
@@ -65,7 +74,7 @@ fn is_coded(op: &str) -> bool {
 /// The product by a weight of few bits.
 const PRODUCT: &str = "MatMulNBits";
 
-const CODED: [&str; 12] = [
+const CODED: [&str; 13] = [
     PRODUCT,
     "QGemm",
     "QLinearAdd",
@@ -78,22 +87,8 @@ const CODED: [&str; 12] = [
     "QLinearMul",
     "QLinearSigmoid",
     "QLinearSoftmax",
+    "QLinearWhere",
 ];
-
-/// The type of the codes of which a constant holds one in each byte.
-pub(crate) fn unpacked_type(constant: &str) -> Option<ElementType> {
-    match constant.rsplit_once(":codes")?.1 {
-        "2" => Some(ElementType::Uint2),
-        "4" => Some(ElementType::Uint4),
-        _ => None,
-    }
-}
-
-/// The name of the node that a part stands for.
-pub(crate) fn label<'a>(name: &'a str, op: &str) -> &'a str {
-    let whole = name.rsplit_once('.').filter(|(_, place)| place.parse::<u32>().is_ok());
-    whole.and_then(|(whole, _)| whole.strip_suffix(op)?.strip_suffix('.')).unwrap_or(name)
-}
 
 /// The weights of products by the values that are made of them.
 fn weights_by_value(model: Option<&ModelProto>) -> HashMap<String, String> {
@@ -129,6 +124,8 @@ struct Writer<'a> {
     has_blocks: bool,
     folder: Option<&'a Path>,
     constants: Vec<TensorProto>,
+    /// The types of the codes of which constants of the graph hold one in each byte.
+    unpacked: Vec<(String, ElementType)>,
 }
 
 /// The nodes that stand for one.
@@ -150,7 +147,7 @@ impl Parts<'_> {
         let place = self.nodes.len();
         let made = name.unwrap_or_else(|| format!("{}:{place}", self.output));
         self.nodes.push(NodeProto {
-            name: format!("{}.{op}.{place}", self.label),
+            name: self.label.into(),
             op_type: op.into(),
             input,
             output: vec![made.clone()],
@@ -160,10 +157,9 @@ impl Parts<'_> {
         made
     }
 
-    /// The last node takes the name of the one that all stand for.
+    /// The last node makes what the one makes that all stand for.
     fn done(mut self) -> Option<Vec<NodeProto>> {
-        let last = self.nodes.last_mut()?;
-        (last.name, last.output) = (self.label.into(), vec![self.output.into()]);
+        self.nodes.last_mut()?.output = vec![self.output.into()];
         Some(self.nodes)
     }
 }
@@ -206,8 +202,10 @@ impl<'a> Writer<'a> {
     fn body(&mut self, body: &'a GraphProto, copy: &mut GraphProto) {
         let outside = (self.held.clone(), std::mem::take(&mut self.constants));
         let of_reference = std::mem::take(&mut self.of_reference);
+        let unpacked = std::mem::take(&mut self.unpacked);
         self.graph(body, copy);
         ((self.held, self.constants), self.of_reference) = (outside, of_reference);
+        self.unpacked = unpacked;
     }
 
     fn written(&mut self, node: &NodeProto) -> Option<Vec<NodeProto>> {
@@ -219,6 +217,7 @@ impl<'a> Writer<'a> {
             "QGemm" => self.linear(node, "Gemm", parts),
             "MatMulNBits" => self.product(node, parts),
             "QLinearAdd" | "QLinearMul" => self.around(node, &[0, 3], 6, parts),
+            "QLinearWhere" => self.around(node, &[1, 4], 7, parts),
             "QLinearConcat" => {
                 let inputs: Vec<usize> = (2..node.input.len()).step_by(3).collect();
                 self.around(node, &inputs, 0, parts)
@@ -253,7 +252,7 @@ impl<'a> Writer<'a> {
         if held("channels_last").is_some_and(|held| held.i != 0) || !is_of_opset {
             return None;
         }
-        let values: Vec<String> = inputs
+        let mut values: Vec<String> = inputs
             .iter()
             .map(|place| {
                 let coded = vec![input(*place), input(place + 1), input(place + 2)];
@@ -263,6 +262,9 @@ impl<'a> Writer<'a> {
         let is_own = |held: &&AttributeProto| matches!(&*held.name, "channels_last" | "opset");
         let held = node.attribute.iter().filter(|held| !is_own(held));
         let op = node.op_type.strip_prefix("QLinear")?;
+        if op == "Where" {
+            values.insert(0, input(0));
+        }
         let made = parts.add(op, values, held.cloned().collect(), None);
         let coded = vec![made, input(result), input(result + 1)];
         parts.add("QuantizeLinear", coded, vec![], None);
@@ -312,5 +314,83 @@ impl<'a> Writer<'a> {
             parts.add("QuantizeLinear", coded, vec![], None);
         }
         parts.done()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use onnx_cast_graph::{int_attribute, named_value};
+    use tract_onnx::pb::OperatorSetIdProto;
+
+    use super::*;
+
+    /// Codes of 4 bits before opset 21, in which nothing has their type.
+    #[test]
+    fn parts_are_called_as_their_node_and_codes_are_known_by_what_wrote_them() {
+        let held = |name: &str, ty: ElementType, dims: &[i64], bytes: usize| TensorProto {
+            name: name.into(),
+            data_type: ty as i32,
+            dims: dims.into(),
+            raw_data: vec![0; bytes],
+            ..TensorProto::default()
+        };
+        let sizes = [("K", 16), ("N", 2), ("bits", 4), ("block_size", 16)];
+        let node = NodeProto {
+            op_type: PRODUCT.into(),
+            domain: "com.microsoft".into(),
+            name: "p".into(),
+            input: ["x", "w", "s"].map(String::from).into(),
+            output: vec!["y".into()],
+            attribute: sizes.map(|(name, size)| int_attribute(name, size)).into(),
+            ..NodeProto::default()
+        };
+        let graph = GraphProto {
+            node: vec![node],
+            initializer: vec![
+                held("w", ElementType::Uint8, &[2, 1, 8], 16),
+                held("s", ElementType::Float, &[2], 8),
+                held("y:codes4", ElementType::Uint8, &[1], 1),
+            ],
+            input: vec![named_value("x")],
+            ..GraphProto::default()
+        };
+        let opset_import = vec![OperatorSetIdProto { version: 13, ..Default::default() }];
+        let model = ModelProto { graph: Some(graph), opset_import, ..ModelProto::default() };
+        let Spelt { proto, unpacked } = spelt(&model, None, None);
+        let graph = proto.graph.as_ref().expect("a graph");
+        assert!(graph.node.len() > 2 && graph.node.iter().all(|node| node.name == "p"));
+        assert_eq!(unpacked, [("y:codes".into(), ElementType::Uint4)]);
+        assert!(graph.initializer.iter().any(|held| held.name == "y:codes"), "{graph:?}");
+    }
+
+    #[test]
+    fn a_choice_among_codes_is_one_among_what_they_stand_for() {
+        let one = |name: &str| TensorProto { name: name.into(), ..TensorProto::default() };
+        let names = ["c", "x", "x_s", "x_z", "y", "y_s", "y_z", "s", "z"];
+        let node = NodeProto {
+            op_type: "QLinearWhere".into(),
+            name: "where".into(),
+            input: names.map(String::from).into(),
+            output: vec!["o".into()],
+            ..NodeProto::default()
+        };
+        let graph = GraphProto {
+            node: vec![node],
+            initializer: ["x_s", "y_s", "s"].map(one).into(),
+            input: ["c", "x", "y"].map(named_value).into(),
+            ..GraphProto::default()
+        };
+        let model = ModelProto { graph: Some(graph), ..ModelProto::default() };
+        let written = spelt(&model, None, None).proto;
+        let nodes = &written.graph.as_ref().expect("a graph").node;
+        let told: Vec<String> =
+            nodes.iter().map(|node| format!("{} {}", node.op_type, node.input.join(" "))).collect();
+        let wanted = [
+            "DequantizeLinear x x_s x_z",
+            "DequantizeLinear y y_s y_z",
+            "Where c o:0 o:1",
+            "QuantizeLinear o:2 s z",
+        ];
+        assert_eq!(told, wanted);
     }
 }

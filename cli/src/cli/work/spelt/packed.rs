@@ -90,7 +90,7 @@ impl Writer<'_> {
             4 => (ElementType::Uint4, in_pairs(&of_bytes()?), in_pairs(&zeros)),
             _ => (ElementType::Uint8, of_bytes()?, zeros),
         };
-        let codes = self.hold(value, &format!("codes{bits}"), ty, &[depth, rows], codes)?;
+        let codes = self.codes(value, bits, ty, &[depth, rows], codes)?;
         let scales = self.hold(value, "scales", ElementType::Float, &[blocks, rows], scales)?;
         let zeros = self.hold(value, "zeros", ty, &[blocks, rows], zeros)?;
         let size = int_attribute("block_size", i64::try_from(size).ok()?);
@@ -109,7 +109,7 @@ impl Writer<'_> {
         let (value, count) = (parts.output, rows * blocks);
         let ty = ElementType::Uint8;
         let codes = unpacked(codes.as_bytes(), bits, count, size)?;
-        let codes = self.hold(value, &format!("codes{bits}"), ty, &[count, size], codes)?;
+        let codes = self.codes(value, bits, ty, &[count, size], codes)?;
         let held = format!("{value}:scales");
         let mut dims = vec![i64::try_from(count).ok()?];
         if !self.has_axes {
@@ -139,6 +139,25 @@ impl Writer<'_> {
         }
         let order = ints_attribute("perm", vec![1, 0]);
         Some(parts.add("Transpose", vec![weight], vec![order], name))
+    }
+
+    /// Adds codes of so many bits, and keeps their type where a wider one holds them.
+    fn codes(
+        &mut self,
+        value: &str,
+        bits: usize,
+        ty: ElementType,
+        shape: &[usize],
+        raw_data: Vec<u8>,
+    ) -> Option<String> {
+        let name = self.hold(value, "codes", ty, shape, raw_data)?;
+        let held = match bits {
+            2 => Some(ElementType::Uint2),
+            4 => Some(ElementType::Uint4),
+            _ => None,
+        };
+        self.unpacked.extend(held.filter(|held| *held != ty).map(|held| (name.clone(), held)));
+        Some(name)
     }
 
     /// Adds a constant, which is called after a value.

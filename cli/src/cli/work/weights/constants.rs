@@ -31,6 +31,8 @@ pub(crate) struct Holder<'a> {
     pub(crate) proto: &'a ModelProto,
     pub(crate) folder: Option<&'a Path>,
     pub(crate) onnx: &'a CastOnnx,
+    /// The types of the codes of which constants of the main graph hold one in each byte.
+    pub(crate) unpacked: &'a [(String, ElementType)],
 }
 
 /// A weight that is more than rounded, before it is judged.

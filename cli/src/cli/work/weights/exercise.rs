@@ -58,7 +58,7 @@ impl Exercise {
     pub(crate) fn of(model: &ModelProto) -> Exercise {
         let mut exercise = Exercise::default();
         let Some(graph) = &model.graph else { return exercise };
-        let constancy = Constancy::of(model, graph);
+        let constancy = Constancy::of(model, graph, &[]);
         let roots_of = |name: &str| constancy.known.get(name).map(|made_of| &made_of.roots);
         let constant: HashSet<*const NodeProto> =
             constancy.nodes.iter().map(|node| std::ptr::from_ref(*node)).collect();

@@ -17,7 +17,6 @@ use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::main_graph::MainGraph;
-use crate::cli::work::spelt::unpacked_type;
 use crate::cli::work::weights::constants::Holder;
 use crate::cli::work::weights::constants::{self, Constant, StoredCodes};
 
@@ -49,11 +48,18 @@ pub(super) struct Constancy<'a> {
 }
 
 impl<'a> Constancy<'a> {
-    pub(super) fn of(model: &'a ModelProto, graph: &'a GraphProto) -> Constancy<'a> {
+    /// Of a graph of a model, some of whose constants hold codes of other types, one in each byte.
+    pub(super) fn of(
+        model: &'a ModelProto,
+        graph: &'a GraphProto,
+        unpacked: &[(String, ElementType)],
+    ) -> Constancy<'a> {
+        let unpacked: HashMap<&String, ElementType> =
+            unpacked.iter().map(|(name, ty)| (name, *ty)).collect();
         let mut known: HashMap<String, MadeOf> = HashMap::new();
         for constant in constants::of(model).into_iter().filter(|held| held.path.is_empty()) {
             let size = constant.elements();
-            let ty = unpacked_type(&constant.name).unwrap_or(constant.ty);
+            let ty = unpacked.get(&constant.name).copied().unwrap_or(constant.ty);
             let largest = Some(Largest { ty, size, shape: constant.shape });
             known.insert(constant.name, MadeOf { roots: constant.roots, largest });
         }
@@ -115,7 +121,7 @@ impl<'a> Computed<'a> {
     /// Those that are used with others or `sought` by name; `None` if there are none.
     pub(super) fn of(holder: &Holder<'a>, sought: &HashSet<&str>) -> Option<Computed<'a>> {
         let graph = holder.proto.graph.as_ref()?;
-        let Constancy { mut known, nodes } = Constancy::of(holder.proto, graph);
+        let Constancy { mut known, nodes } = Constancy::of(holder.proto, graph, holder.unpacked);
         let mut names = used_with_others(graph, &nodes, sought);
         let mut multiplied = scaled_behind(holder.proto, graph, &known, sought);
         multiplied.extend(scaled_inside(holder.proto, graph, &known, sought));

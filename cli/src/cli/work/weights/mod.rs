@@ -88,7 +88,8 @@ impl Weights {
         let bytes = of_reference.iter().map(Constant::bytes).sum();
         let progress = Progress::of("comparing the weights", bytes, Unit::Bytes);
         let written = spelt(converted.proto, Some(reference.proto), converted.folder);
-        let converted = &Holder { proto: &written, ..*converted };
+        let unpacked = [converted.unpacked, &written.unpacked].concat();
+        let converted = &Holder { proto: &written.proto, unpacked: &unpacked, ..*converted };
         let mut weights = Weights { progress: Some(progress), ..Weights::default() };
         let mut left_b = NamedConstants::of(constants::of(converted.proto));
         let mut left_a = vec![];

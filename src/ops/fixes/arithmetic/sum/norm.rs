@@ -9,9 +9,8 @@ use tract_onnx::tract_core::ops::math::Rsqrt;
 
 use super::lanes::{sum_columns, sum_of_terms};
 use crate::cast::kernel::level::Level;
-use crate::ops::fixes::apart::mapping_apart;
 use crate::ops::fixes::arithmetic::reduce::kept_first;
-use crate::ops::host::element_wise::{along_axes, typed_op};
+use crate::ops::host::element_wise::{along_axes, mapping_apart, typed_op};
 use crate::ops::host::hook::{Mapped, Patch};
 use crate::ops::host::saved::save;
 

@@ -6,8 +6,7 @@ use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, In
 
 use super::bounds::range;
 use crate::error::Error;
-use crate::ops::fixes::apart::mapping_apart;
-use crate::ops::host::element_wise::{typed_op, with_symbols};
+use crate::ops::host::element_wise::{mapping_apart, typed_op, with_symbols};
 use crate::ops::host::hook::{Mapped, refused, unplanned};
 use crate::ops::host::integers::{eval_of_numbers, read};
 use crate::ops::host::label::Label;

@@ -9,7 +9,8 @@
 //!
 //! When the model runs, tract binds a symbol once it sees the shape of a tensor that has it. A
 //! symbol in the value of a `Shape` may be wanted before, or where no such tensor is: what takes it
-//! is bound to what the symbol stands for ([`ops`]).
+//! is bound to what the symbol stands for ([`ops`]). Values that are expressions become constants
+//! ([`expressions`]).
 
 mod effort;
 pub(super) mod expressions;

@@ -2,7 +2,9 @@
 //!
 //! [`of`] imports the model's graph without its weights, `follow` goes from each input (`followed`) to the nodes that take it,
 //! through what only moves or casts values, `consumers` says what each of them asks for (`indices` of tables), and `names` what the inputs' names say. The weightiest evidence
-//! decides. `levels` are the numbers at which the nodes do something else.
+//! decides. `levels` are the numbers at which the nodes do something else, `constants` what the
+//! graph says of numbers and sizes; `caches`, `settings` and `words` are roles that take more than
+//! a sentence.
 
 mod caches;
 mod constants;

@@ -5,8 +5,8 @@
 //! made, as often as `rounds` says, `doubt` is how much of the difference rounding explains, `fault`
 //! what the rest looks like by what its `nodes` are, `band` how far the conversion's roundings may
 //! put its outputs, and `judge` the verdict. `exact_inputs` and `reference_weights` are what inputs and
-//! weights of the conversion are roundings of, `site` is what was found at a value, and `quantizers`
-//! looks at what makes codes.
+//! weights of the conversion are roundings of, `site` is what was found at a value, by how far its
+//! elements were `held` to be apart as `numbers`, and `quantizers` looks at what makes codes.
 //!
 //! A conversion is broken where an element, or all of a tensor together, is beyond what its own
 //! arithmetic and twice its doubt explain (`walk`, `Site::deviates`), where a value has another number

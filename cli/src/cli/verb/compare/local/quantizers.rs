@@ -12,7 +12,6 @@ use super::trace::{Ran, Trace, full_name};
 use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::measure::number::Num;
 use crate::cli::measure::weight::ends::{CUT_OFF, EndCodes};
-use crate::cli::work::spelt::label;
 
 /// What quantisers took, by the names of their codes, and which of them are wrong.
 #[derive(Default)]
@@ -129,7 +128,7 @@ impl Quantizers {
                 let Some(values) = numbers(&twin.value) else { return };
                 let name = node.inputs.first().and_then(name).unwrap_or_default();
                 let ends = ends(twins, made);
-                let node = label(node.name, node.op_type).into();
+                let node = node.name.into();
                 let codes = made.clone();
                 let taken =
                     QuantizerInput { node, name, values, ends, codes, is_taken_back: false };
@@ -272,7 +271,7 @@ fn wrong_range(node: &NodeRun, twins: &[Option<Twin>], taken: &QuantizerInput) -
     {
         return None;
     }
-    let taker = label(node.name, node.op_type);
+    let taker = node.name;
     let text = format!(
         "`{taker}` takes codes back to {} … {} of which quantiser `{}` has made them for {} … {}: \
          the scales or zero points of the two are not one",
@@ -343,14 +342,14 @@ fn wrong(
         },
         value: taken.name.clone(),
         codes: String::new(),
-        taker: label(node.name, node.op_type).into(),
+        taker: node.name.into(),
         is_cut_at_zero: kind == FaultKind::Scale && (cut_off / power).sqrt() <= CUT_OFF,
         is_cut_off: kind == FaultKind::Scale,
         is_made_up: false,
     };
     let (error, want, got, step) = worst;
     if error > step {
-        let taker = label(node.name, node.op_type);
+        let taker = node.name;
         let text = taken.disagreement(taker, (want, got), step / STEP);
         let is_taker = taken.misfit(taken.ends) <= taken.misfit(ends(twins, &taken.codes));
         let at =

@@ -9,7 +9,6 @@ use super::held::{Whole, Worst};
 use super::links::Link;
 use super::numbers::{largest, rounding};
 use crate::cli::measure::lanes::{AT_ONCE, Room, greatest, power};
-use crate::cli::work::spelt::label;
 
 /// A value of both models.
 #[derive(Clone)]
@@ -50,7 +49,7 @@ impl Site {
         Site {
             converted: name.into(),
             reference: link.reference.clone(),
-            node: label(node.name, node.op_type).into(),
+            node: node.name.into(),
             op: node.op_type.into(),
             is_sure: link.is_sure,
             is_replaced: false,

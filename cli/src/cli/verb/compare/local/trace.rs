@@ -30,8 +30,6 @@ const OF_WEIGHTS: &[&str] = &[
     "Unsqueeze",
 ];
 
-use crate::cli::work::spelt::label;
-
 /// A node as it ran first.
 pub(super) struct Ran {
     pub(super) name: String,
@@ -286,7 +284,7 @@ impl Observer for Trace {
             self.taken.extend(node.inputs.iter().flatten().map(full_name));
             let is_constant = node.op_type == "Constant";
             self.nodes.push(Ran {
-                name: label(node.name, node.op_type).into(),
+                name: node.name.into(),
                 op: node.op_type.into(),
                 domain: node.domain.into(),
                 opset: node.opset,
@@ -336,19 +334,11 @@ impl Observer for BesideTrace<'_> {
         node.output_names().map(value).collect()
     }
 
+    fn next(&mut self) -> Option<&mut (dyn Observer + '_)> {
+        Some(&mut self.trace)
+    }
+
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         self.trace.node(node, outputs)
-    }
-
-    fn enters(&mut self, inputs: &[BodyInput]) -> Result<()> {
-        self.trace.enters(inputs)
-    }
-
-    fn leaves(&mut self, outputs: &[BodyOutput]) -> Result<()> {
-        self.trace.leaves(outputs)
-    }
-
-    fn constant(&mut self, tensor: &mut ObservedTensor) -> Result<()> {
-        Observer::constant(&mut self.trace, tensor)
     }
 }

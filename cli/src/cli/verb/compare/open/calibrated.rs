@@ -11,7 +11,6 @@ use super::loaded::LoadedModel;
 use crate::cli::measure::weight::ends::CUT_OFF;
 use crate::cli::tensor::Tensors;
 use crate::cli::tensor::elements;
-use crate::cli::work::spelt::label;
 
 /// A conversion whose ranges are constants.
 pub(super) struct Calibrated<'a> {
@@ -76,7 +75,7 @@ impl Observer for Ranges {
             && let Some((outside, below)) = cut_off(&node.inputs, outputs)
         {
             self.all += 1;
-            let name = label(node.name, node.op_type);
+            let name = node.name;
             let both = [(outside, name.to_owned()), (below, format!("{name}{BELOW}"))];
             let cut_off = both.into_iter().filter(|(share, _)| *share > CUT_OFF);
             self.cut_off.extend(cut_off.map(|(_, name)| name));

@@ -11,7 +11,7 @@ use tract_onnx_cast::interpreter::Interpreter;
 
 use crate::cli::work::model::Model;
 use crate::cli::work::probed::Probed;
-use crate::cli::work::spelt::spelt;
+use crate::cli::work::spelt::{Spelt, spelt};
 use crate::cli::work::weights::constants::Holder;
 
 /// A model of which the casts are known.
@@ -44,14 +44,14 @@ impl LoadedModel {
         reference: Option<&ModelProto>,
     ) -> TractResult<Option<Interpreter>> {
         let kept = self.spelt.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let spelt = kept.or_else(|| match self.spelt(reference) {
+        let spelt = kept.or_else(|| match self.spelt(reference).proto {
             Cow::Owned(spelt) => Some(spelt),
             Cow::Borrowed(_) => None,
         });
         spelt.map(|spelt| self.interpreter_of(spelt)).transpose()
     }
 
-    fn spelt(&self, reference: Option<&ModelProto>) -> Cow<'_, ModelProto> {
+    fn spelt(&self, reference: Option<&ModelProto>) -> Spelt<'_> {
         spelt(&self.probed.proto, reference, self.probed.folder.as_deref())
     }
 
@@ -63,8 +63,9 @@ impl LoadedModel {
         of: impl FnOnce(&Holder) -> T,
     ) -> T {
         let spelt = self.spelt(Some(reference));
-        let made = of(&Holder { proto: &spelt, ..self.probed.holder() });
-        if let Cow::Owned(spelt) = spelt {
+        let Spelt { proto, unpacked } = &spelt;
+        let made = of(&Holder { proto, unpacked, ..self.probed.holder() });
+        if let Cow::Owned(spelt) = spelt.proto {
             *self.spelt.lock().unwrap_or_else(PoisonError::into_inner) = Some(spelt);
         }
         made

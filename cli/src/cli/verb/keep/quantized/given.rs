@@ -56,7 +56,7 @@ struct Constants {
 impl QuantizedModel {
     /// A model whose external data is in the folder; `None` where it quantises nothing.
     pub(crate) fn of(model: &ModelProto, folder: Option<&Path>) -> Option<QuantizedModel> {
-        let proto = spelt(model, None, folder).into_owned();
+        let proto = spelt(model, None, folder).proto.into_owned();
         let empty = GraphProto::default();
         let reader = QuantizerReader::of(proto.graph.as_ref().unwrap_or(&empty), folder);
         let (mut quantizers, mut others) = (vec![], vec![]);

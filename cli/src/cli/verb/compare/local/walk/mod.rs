@@ -5,6 +5,11 @@
 //! before it that belong to some (a region). Beside each value runs its twin, free of the types'
 //! rounding: the reference's own tensor, or what the node makes of twins. What a twin is off, no
 //! rounding explains beyond the doubt that is left, nor what the reference rounds itself (`own`).
+//!
+//! - `pair`: holds a value against the reference's, and puts that in its place; `layout`: in
+//!   another order of axes
+//! - `values`: twins of what nothing before has one of; `bodies`: those that go into bodies and out
+//! - `common`: nodes that both models have; `order`: what lies behind a value and before it
 
 mod bodies;
 mod common;

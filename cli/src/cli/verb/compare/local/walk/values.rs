@@ -1,4 +1,6 @@
-//! What values are beside a walk: with no doubt, with that of their type, and as the other type has them.
+//! The twins that values begin with: a constant's or an input's, in the wider type, with no doubt
+//! or with that of its type's rounding; and a reference's value in the type that the conversion has
+//! in its place.
 
 use std::collections::HashMap;
 
