@@ -1,5 +1,6 @@
-//! Casts through a tract plan: ours, tract's own, and a memcpy that moves the same bytes, one after the other. Criterion
-//! measures; at the end a table of ratios, also in `target/criterion/casts.md`.
+//! Casts through a tract plan: ours, tract's own, and a memcpy that moves the same bytes, one after
+//! the other. Criterion measures; at the end a table of ratios, also in
+//! `target/criterion/casts.md`.
 //!
 //! `ONNX_CAST_BENCH=all` takes every pair instead of the usual ones; it takes hours.
 

@@ -1,12 +1,15 @@
 //! Whole models, in turns: what half precision costs against FLOAT.
 //!
-//! - `models FOLDER...`: each folder's model with its first set of inputs (`test_data_set_0`): the time to load, the shortest run, and
-//!   both as multiples of the first folder's. `stock` before a folder loads it by tract alone, `small` as below.
-//! - `models memory [small] FOLDER`: the memory of the process (Linux) when the model is loaded and has run, and the most on the way;
-//!   `small` keeps weights in few bits wherever tract has a format for them.
-//! - `models profile FOLDER...`: where the time of such a run goes, by operators, for each of the models.
-//! - `models rounding [ELEMENTS]`: a cast to half precision and back, which is one op that rounds in place, as a share of a memcpy's
-//!   bandwidth.
+//! - `models FOLDER...`: each folder's model with its first set of inputs (`test_data_set_0`): the
+//!   time to load, the shortest run, and both as multiples of the first folder's. `stock` before a
+//!   folder loads it by tract alone, `small` as below.
+//! - `models memory [small] FOLDER`: the memory of the process (Linux) when the model is loaded and
+//!   has run, and the most on the way; `small` keeps weights in few bits wherever tract has a
+//!   format for them.
+//! - `models profile FOLDER...`: where the time of such a run goes, by operators, for each of the
+//!   models.
+//! - `models rounding [ELEMENTS]`: a cast to half precision and back, which is one op that rounds
+//!   in place, as a share of a memcpy's bandwidth.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;

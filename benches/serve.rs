@@ -1,8 +1,9 @@
-//! Measures on request, so that another process can take turns with it: for each line on standard input, a line with the
-//! shortest time per element in nanoseconds of a run of a tract plan.
+//! Measures on request, so that another process can take turns with it: for each line on standard
+//! input, a line with the shortest time per element in nanoseconds of a run of a tract plan.
 //!
 //! - `FROM TO ELEMENTS SECONDS`: a cast
-//! - `FILE TYPE ELEMENTS SECONDS`: a model of one input, of that type and a shape of so many elements, loaded by the crate
+//! - `FILE TYPE ELEMENTS SECONDS`: a model of one input, of that type and a shape of so many
+//!   elements, loaded by the crate
 
 #![allow(dead_code, reason = "the benches share what they measure")]
 

@@ -1,9 +1,10 @@
 //! Every pair of types, quickly: less exact than Criterion, and minutes rather than hours.
 //!
-//! - `survey bandwidth [ELEMENTS]`: all numeric pairs at each level of this CPU, as a share of the bandwidth that a memcpy
-//!   of the same bytes has; a line for each level says how many pairs reach half of it.
-//! - `survey stock [ELEMENTS ...]`: all pairs that tract has too, as plans, in turns: the time of tract's own cast as a
-//!   multiple of ours.
+//! - `survey bandwidth [ELEMENTS]`: all numeric pairs at each level of this CPU, as a share of the
+//!   bandwidth that a memcpy of the same bytes has; a line for each level says how many pairs reach
+//!   half of it.
+//! - `survey stock [ELEMENTS ...]`: all pairs that tract has too, as plans, in turns: the time of
+//!   tract's own cast as a multiple of ours.
 
 #![allow(dead_code, reason = "the benches share what they measure")]
 

@@ -17,7 +17,8 @@ fn main() -> TractResult<()> {
     let (inputs, outputs) = (input_element_types(&model)?, output_element_types(&model)?);
     println!("from {inputs:?} to {outputs:?}");
 
-    // tract has no BFLOAT16: a tensor of it holds the bit patterns, and these two read and write them as numbers.
+    // tract has no BFLOAT16: a tensor of it holds the bit patterns, and these two read and write
+    // them as numbers.
     let shape = [5, 4];
     let numbers: Vec<bf16> = (0..20).map(|i| bf16::from_f32(i as f32 / 4.0)).collect();
     let input = bf16_tensor(&shape, &numbers)?;

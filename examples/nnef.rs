@@ -1,4 +1,5 @@
-//! Saving a model to NNEF, tract's own format, and loading it again: no ONNX any more, the casts included.
+//! Saving a model to NNEF, tract's own format, and loading it again: no ONNX any more, the casts
+//! included.
 //!
 //! ```sh
 //! cargo run --example nnef

@@ -1,4 +1,5 @@
-//! A model with casts, a few frames at a time: `tract-pulse` makes it a streaming one, and the casts stream with it.
+//! A model with casts, a few frames at a time: `tract-pulse` makes it a streaming one, and the
+//! casts stream with it.
 //!
 //! ```sh
 //! cargo run --example streaming

@@ -1,5 +1,5 @@
-//! A model that is loaded once and run from several threads, and a large cast that is divided among the threads of the
-//! executor that the program gives tract.
+//! A model that is loaded once and run from several threads, and a large cast that is divided among
+//! the threads of the executor that the program gives tract.
 //!
 //! ```sh
 //! cargo run --release --features multithread --example threads
@@ -25,7 +25,8 @@ fn main() -> TractResult<()> {
         println!("{:?}", worker.join().expect("a thread that does not panic")?[0]);
     }
 
-    // One cast over all cores, because this program says so; by default tract uses one thread, and so do casts.
+    // One cast over all cores, because this program says so; by default tract uses one thread, and
+    // so do casts.
     let numbers = Tensor::zero::<f32>(&[16 << 20])?;
     let to_float8 =
         Conversion::new(ElementType::Float, ElementType::Float8E4M3FN, Rules::default());

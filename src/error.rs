@@ -1,5 +1,6 @@
-//! What can be wrong with a model or a tensor. Each message is one line that names the place. What tract says is read by
-//! [`Error::of_tract`]; `plug/guard` puts the model's own operator and opset to it.
+//! What can be wrong with a model or a tensor. Each message is one line that names the place. What
+//! tract says is read by [`Error::of_tract`]; `plug/guard` puts the model's own operator and opset
+//! to it.
 
 #![forbid(unsafe_code)]
 
@@ -13,8 +14,8 @@ use crate::cast::element_type::ElementType;
 
 /// Why a model, a node or a tensor cannot be used.
 ///
-/// tract reports errors as [`anyhow::Error`](tract_onnx::prelude::TractError), which this becomes by `?`; `downcast_ref` finds
-/// it in their chain.
+/// tract reports errors as [`anyhow::Error`](tract_onnx::prelude::TractError), which this becomes
+/// by `?`; `downcast_ref` finds it in their chain.
 ///
 /// ```
 /// use tract_onnx_cast::{ErrorKind, onnx};
@@ -31,7 +32,8 @@ pub struct Error(Box<Cause>);
 pub enum ErrorKind {
     /// A file that cannot be read: a model's, or of its external data.
     File,
-    /// An attribute that the operator's version does not have, or not with this value ([SEMANTICS §2](crate::semantics)).
+    /// An attribute that the operator's version does not have, or not with this value ([SEMANTICS
+    /// §2](crate::semantics)).
     Attribute,
     /// A node that cannot be run as it stands.
     Node,
@@ -43,23 +45,28 @@ pub enum ErrorKind {
     Model,
     /// A model that is larger than the loader's [`Limits`](crate::Limits).
     Limit,
-    /// A model that this crate finds sound and tract does not: its loader, or what types, optimises or runs it.
+    /// A model that this crate finds sound and tract does not: its loader, or what types, optimises
+    /// or runs it.
     Tract,
-    /// A panic, in most cases of tract's, that [`without_panic`](crate::untrusted::without_panic) has caught.
+    /// A panic, in most cases of tract's, that [`without_panic`](crate::untrusted::without_panic)
+    /// has caught.
     Panic,
-    /// A string that spells no number, or none that the target can hold ([SEMANTICS §8](crate::semantics)).
+    /// A string that spells no number, or none that the target can hold ([SEMANTICS
+    /// §8](crate::semantics)).
     Text,
     /// A tensor or a model that a function was given and does not take.
     Argument,
 }
 
-/// What is told of an [`Error`], by its kind. A node is named by its first output where it has no name.
+/// What is told of an [`Error`], by its kind. A node is named by its first output where it has no
+/// name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cause {
     File {
         message: String,
     },
-    /// The problem ends so that the version of the default domain can follow which the model imports.
+    /// The problem ends so that the version of the default domain can follow which the model
+    /// imports.
     Attribute {
         node: String,
         attribute: String,
@@ -82,14 +89,16 @@ pub(crate) enum Cause {
     Model {
         problem: String,
     },
-    /// `what` is a field of [`Limits`](crate::Limits); `found` is how much there is, or at least is.
+    /// `what` is a field of [`Limits`](crate::Limits); `found` is how much there is, or at least
+    /// is.
     Limit {
         place: String,
         what: &'static str,
         found: u64,
         limit: u64,
     },
-    /// The node and its operator where tract tells them; without an operator the problem is the whole message.
+    /// The node and its operator where tract tells them; without an operator the problem is the
+    /// whole message.
     Tract {
         node: Option<String>,
         op: Option<String>,
@@ -184,7 +193,8 @@ impl Error {
         }
     }
 
-    /// The name of the node that cannot be used, where that is known; of one without a name, its first output.
+    /// The name of the node that cannot be used, where that is known; of one without a name, its
+    /// first output.
     pub fn node(&self) -> Option<&str> {
         match &*self.0 {
             Cause::Attribute { node, .. } | Cause::Node { node, .. } => Some(node),
@@ -193,7 +203,8 @@ impl Error {
         }
     }
 
-    /// The operator of a node that cannot be run as it stands; tract's own name of it where that is all that is known.
+    /// The operator of a node that cannot be run as it stands; tract's own name of it where that is
+    /// all that is known.
     pub fn operator(&self) -> Option<&str> {
         match &*self.0 {
             Cause::Node { op, .. } | Cause::Tract { op: Some(op), .. } => Some(op),
@@ -214,7 +225,8 @@ impl Error {
         matches!(&*self.0, Cause::Node { problem, .. } if problem.starts_with(ENDLESS))
     }
 
-    /// Whether the message says what of the model it is about: a node, an attribute of one, a tensor, a graph.
+    /// Whether the message says what of the model it is about: a node, an attribute of one, a
+    /// tensor, a graph.
     pub fn names_its_place(&self) -> bool {
         use ErrorKind::{Attribute, Graph, Limit, Node, Tensor};
         matches!(self.kind(), Attribute | Graph | Limit | Node | Tensor)
@@ -260,7 +272,8 @@ impl Error {
         let links: Vec<String> = error.chain().map(ToString::to_string).collect();
         let named = |(place, link): (usize, &String)| {
             let (name, op) = named_by_tract(link)?;
-            // What tract does with the node, and the rules that it asks, are no words of the problem.
+            // What tract does with the node, and the rules that it asks, are no words of the
+            // problem.
             let is_problem = |link: &&String| !DOINGS.iter().any(|doing| link.starts_with(doing));
             let problem: Vec<&str> =
                 links.iter().skip(place + 1).filter(is_problem).map(String::as_str).collect();
@@ -286,7 +299,8 @@ impl Error {
         Error::from(cause).into()
     }
 
-    /// The same of what is done to a loaded model; an error that is about no node may not be tract's, and is left as it is.
+    /// The same of what is done to a loaded model; an error that is about no node may not be
+    /// tract's, and is left as it is.
     pub(crate) fn of_tract_at_node(error: TractError) -> TractError {
         let is_about_node = error.chain().any(|link| named_by_tract(&link.to_string()).is_some());
         if is_about_node { Error::of_tract(error) } else { error }
@@ -301,7 +315,8 @@ impl Error {
         Cause::Node { node: node.into(), op: op.into(), problem: problem.into() }.into()
     }
 
-    /// The same error about a node, which is no fault of the model's: it is sound, and this project or tract's plans cannot compute it.
+    /// The same error about a node, which is no fault of the model's: it is sound, and this project
+    /// or tract's plans cannot compute it.
     pub(crate) fn of_sound_model(self) -> Error {
         match *self.0 {
             Cause::Node { node, op, problem } => {
@@ -360,8 +375,8 @@ fn text(text: &str) -> Cow<'_, str> {
     on_one_line(without_middle(text, TEXT))
 }
 
-/// The text without what ends a line, which becomes a blank, and without other characters that would not be seen as themselves,
-/// by which a file could write over a terminal.
+/// The text without what ends a line, which becomes a blank, and without other characters that
+/// would not be seen as themselves, by which a file could write over a terminal.
 fn on_one_line(text: Cow<'_, str>) -> Cow<'_, str> {
     if !text.contains(is_unprintable) {
         return text;
@@ -374,7 +389,8 @@ fn on_one_line(text: Cow<'_, str>) -> Cow<'_, str> {
     text.chars().map(plain).collect::<String>().into()
 }
 
-/// The text, the middle of one with more characters than that replaced by how many bytes are missing.
+/// The text, the middle of one with more characters than that replaced by how many bytes are
+/// missing.
 fn without_middle(text: &str, characters: usize) -> Cow<'_, str> {
     // A character has at least a byte.
     if text.len() <= characters {

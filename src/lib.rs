@@ -1,8 +1,10 @@
-//! ONNX `Cast` for [tract](https://docs.rs/tract-onnx): every operator version, 26 element types, exact to the bit.
+//! ONNX `Cast` for [tract](https://docs.rs/tract-onnx): every operator version, 26 element types,
+//! exact to the bit.
 //!
-//! [`onnx()`] stands wherever [`tract_onnx::onnx`] does. Models may then hold BFLOAT16, the float8, float6 and float4
-//! types, FLOAT8E8M0 and the 4- and 2-bit integers; `Cast` and `CastLike` honour `saturate` and `round_mode`, INT64
-//! has 64 bits, and `QuantizeLinear` and `DequantizeLinear` have every type, layout and scale that ONNX gives them.
+//! [`onnx()`] stands wherever [`tract_onnx::onnx`] does. Models may then hold BFLOAT16, the float8,
+//! float6 and float4 types, FLOAT8E8M0 and the 4- and 2-bit integers; `Cast` and `CastLike` honour
+//! `saturate` and `round_mode`, INT64 has 64 bits, and `QuantizeLinear` and `DequantizeLinear` have
+//! every type, layout and scale that ONNX gives them.
 //!
 //! ```
 //! use tract_onnx::prelude::*;
@@ -27,39 +29,46 @@
 //! Layers, of which each uses only those below it (`tests/models/circles.rs` holds it).
 //!
 //! - `cli`, the program `onnx-cast`, is built on this crate's public items and on the graph.
-//! - `interpreter` runs a model node by node, each built as the layers below build a model ([`Interpreter`](interpreter::Interpreter)).
-//! - `plug` is what a user of tract holds: the loader [`CastOnnx`] and what it gives ([`Loaded`]), what a model remembers of
-//!   its element types, transforms, a runtime, and our operators in tract's own file format.
-//! - [`audit`] counts what a model's casts do to the numbers: a probe stands behind each cast, quantiser and
-//!   rounding of half precision, and wraps its builder.
-//! - [`mod@convert`] writes a model in another type for any runtime; [`mod@mend`] mends a file for one.
-//! - `ops` are operators in tract: the op [`OnnxCast`] with its inference rules and what decluttering makes of it, the
-//!   quantisers, and tract's own operators corrected.
+//! - `interpreter` runs a model node by node, each built as the layers below build a model
+//!   ([`Interpreter`](interpreter::Interpreter)).
+//! - `plug` is what a user of tract holds: the loader [`CastOnnx`] and what it gives ([`Loaded`]),
+//!   what a model remembers of its element types, transforms, a runtime, and our operators in
+//!   tract's own file format.
+//! - [`audit`] counts what a model's casts do to the numbers: a probe stands behind each cast,
+//!   quantiser and rounding of half precision, and wraps its builder.
+//! - [`mod@convert`] writes a model in another type for any runtime; [`mod@mend`] mends a file for
+//!   one.
+//! - `ops` are operators in tract: the op [`OnnxCast`] with its inference rules and what
+//!   decluttering makes of it, the quantisers, and tract's own operators corrected.
 //! - `typed` tells `convert` and `mend` each value's type in a file.
-//! - `panels` are weights of products in fewer bits than they compute in, widened where tract's kernels read them.
-//! - `passes` make of a model's graph one that tract can load: a list, in which each pass has its reason.
-//! - `onnx` is what ONNX says: operators and schemas, what casts and quantisers ask for, limits; and the codec by which passes
-//!   tell builders what they have found out.
-//! - `tensor` has tract's tensors that hold ONNX elements: which type carries which, [`Conversion`] of whole tensors,
-//!   where their outputs live, and `TensorProto`, read and written.
+//! - `panels` are weights of products in fewer bits than they compute in, widened where tract's
+//!   kernels read them.
+//! - `passes` make of a model's graph one that tract can load: a list, in which each pass has its
+//!   reason.
+//! - `onnx` is what ONNX says: operators and schemas, what casts and quantisers ask for, limits;
+//!   and the codec by which passes tell builders what they have found out.
+//! - `tensor` has tract's tensors that hold ONNX elements: which type carries which, [`Conversion`]
+//!   of whole tensors, where their outputs live, and `TensorProto`, read and written.
 //! - `error` is what all of them say ([`Error`]).
-//! - `cast` is what a cast is, without tract: the list of types ([`ElementType`]), the formats ([`mod@format`]), the
-//!   definition of every conversion, and the kernels that equal it. Its files are also a build unit of their own
-//!   (`tests/alone`): one crate keeps what only the layers above need from being public, and a second build of these
-//!   files keeps tract out of them.
+//! - `cast` is what a cast is, without tract: the list of types ([`ElementType`]), the formats
+//!   ([`mod@format`]), the definition of every conversion, and the kernels that equal it. Its files
+//!   are also a build unit of their own (`tests/alone`): one crate keeps what only the layers above
+//!   need from being public, and a second build of these files keeps tract out of them.
 //!
-//! Beside them stands the graph, a crate of its own (`onnx-cast-graph`): nodes, values and bodies in arenas, imported once and
-//! exported once. It is no part of this crate's public items.
+//! Beside them stands the graph, a crate of its own (`onnx-cast-graph`): nodes, values and bodies
+//! in arenas, imported once and exported once. It is no part of this crate's public items.
 //!
-//! The way of a model: [`CastOnnx::load`] reads a file, and the graph crate resolves its names; `passes::load` runs the list of
-//! passes over the graph; the graph is exported, each node with what its builder is to know (`onnx::lowered`); tract's loader
-//! builds each node by the operators that `ops::host::register` has put in place; `ops::host::open_shapes` settles shapes that only
-//! declarations tell; the model remembers the types of its inputs and outputs (`plug::model_types`).
+//! The way of a model: [`CastOnnx::load`] reads a file, and the graph crate resolves its names;
+//! `passes::load` runs the list of passes over the graph; the graph is exported, each node with
+//! what its builder is to know (`onnx::lowered`); tract's loader builds each node by the operators
+//! that `ops::host::register` has put in place; `ops::host::open_shapes` settles shapes that only
+//! declarations tell; the model remembers the types of its inputs and outputs
+//! (`plug::model_types`).
 //!
-//! The way of an element: [`OnnxCast`] hands its input to a [`Conversion`], whose kernel was chosen when it was made
-//! (`cast::kernel::select`); `tensor::parallel` divides a large tensor among the threads of tract's current executor and
-//! gives each part to the kernel, which runs at the level of this CPU. tract has executors of several threads only with
-//! the feature `multithread`.
+//! The way of an element: [`OnnxCast`] hands its input to a [`Conversion`], whose kernel was chosen
+//! when it was made (`cast::kernel::select`); `tensor::parallel` divides a large tensor among the
+//! threads of tract's current executor and gives each part to the kernel, which runs at the level
+//! of this CPU. tract has executors of several threads only with the feature `multithread`.
 //!
 //! The behaviour is that of [`semantics`], whose sections the documentation cites as SEMANTICS.
 //!
@@ -85,7 +94,8 @@ pub use cast::element_type::{ElementType, Family};
 pub use cast::format;
 pub use cast::rules::{RoundMode, Rules};
 pub use error::{Error, ErrorKind, Result};
-/// The type of [`bf16_slice`]'s elements, of the release of `half` that this crate uses: another release's is another type.
+/// The type of [`bf16_slice`]'s elements, of the release of `half` that this crate uses: another
+/// release's is another type.
 pub use half::bf16;
 pub use onnx::limits::Limits;
 pub use passes::half_in_float::HalfArithmetic;
@@ -98,7 +108,8 @@ pub use tensor::conversion::Conversion;
 pub use tensor::proto as tensor_proto;
 pub use tensor::typed::OnnxTensor;
 
-/// What is known of a model without running it: [`Loaded`] tells of one that was loaded, [`CastOnnx::survey`] of any file.
+/// What is known of a model without running it: [`Loaded`] tells of one that was loaded,
+/// [`CastOnnx::survey`] of any file.
 pub mod survey {
     pub use crate::onnx::cast_spec::Operator;
     pub use crate::onnx::quantizers::QuantizerNode;
@@ -113,14 +124,15 @@ pub mod quantize {
     pub use crate::tensor::quantization::Quantization;
 }
 
-/// The definition that every kernel equals, element by element, and the instructions that kernels run with.
+/// The definition that every kernel equals, element by element, and the instructions that kernels
+/// run with.
 pub mod kernel {
     pub use crate::cast::kernel::level::Level;
     pub use crate::cast::scalar::convert as convert_scalar;
 }
 
-/// For programs that work on tract's graphs themselves: our op and how it is registered, exchanged for tract's own, run and
-/// written as NNEF.
+/// For programs that work on tract's graphs themselves: our op and how it is registered, exchanged
+/// for tract's own, run and written as NNEF.
 pub mod interop {
     pub use crate::ops::cast::op::OnnxCast;
     pub use crate::ops::host::register::register;
@@ -132,7 +144,8 @@ pub mod interop {
 #[doc = include_str!("../docs/semantics.md")]
 pub mod semantics {}
 
-/// What a program can count on with models that nobody has looked at, and what it has to see to itself.
+/// What a program can count on with models that nobody has looked at, and what it has to see to
+/// itself.
 #[doc = include_str!("../docs/untrusted.md")]
 pub mod untrusted {
     pub use crate::plug::guard::without_panic;

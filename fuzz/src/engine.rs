@@ -7,8 +7,9 @@ unsafe extern "C" {
     fn LLVMFuzzerMutate(data: *mut u8, size: usize, max_size: usize) -> usize;
 }
 
-/// The program of a target, whose check panics where something does not hold; with a mutator of its own where there is one, which
-/// gets a buffer, how much of it is the input, how much it may be, a seed, and a function that does the same to bytes.
+/// The program of a target, whose check panics where something does not hold; with a mutator of its
+/// own where there is one, which gets a buffer, how much of it is the input, how much it may be, a
+/// seed, and a function that does the same to bytes.
 #[macro_export]
 macro_rules! target {
     ($check:path $(, $mutate:path)?) => {
@@ -39,7 +40,8 @@ macro_rules! target {
     };
 }
 
-/// Ends the process at a panic, so that libFuzzer keeps the input; unless the check has a hook of its own.
+/// Ends the process at a panic, so that libFuzzer keeps the input; unless the check has a hook of
+/// its own.
 pub fn initialize() -> c_int {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

@@ -8,7 +8,8 @@ use crate::checks::models;
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// Four times what constants may make, as 1 GiB is of the default, and what a model of libFuzzer's size takes as messages.
+/// Four times what constants may make, as 1 GiB is of the default, and what a model of libFuzzer's
+/// size takes as messages.
 const BYTES: usize = 128 << 20;
 const SECONDS: i64 = 10;
 

@@ -1,4 +1,5 @@
-//! A mutator of models: it changes messages, not bytes, so that most results still get past the parser and the rewrite.
+//! A mutator of models: it changes messages, not bytes, so that most results still get past the
+//! parser and the rewrite.
 
 #![forbid(unsafe_code)]
 

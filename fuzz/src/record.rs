@@ -1,4 +1,5 @@
-//! What `record` copies: nothing that it writes is outside its folder, and nothing that is there is changed.
+//! What `record` copies: nothing that it writes is outside its folder, and nothing that is there is
+//! changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -47,7 +47,8 @@ handle! {
     BodyId, "b"
 }
 
-/// What is made stays at its place; handles are given by the arena alone, so every handle has something.
+/// What is made stays at its place; handles are given by the arena alone, so every handle has
+/// something.
 #[derive(Debug, Clone)]
 pub(crate) struct Arena<K, T> {
     items: Vec<T>,

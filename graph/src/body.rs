@@ -20,7 +20,8 @@ pub struct Body {
     pub(crate) outputs: Vec<Output>,
     pub(crate) first: Option<NodeId>,
     pub(crate) last: Option<NodeId>,
-    /// What of the message is no node, value or name: documentation, annotations, sparse initializers.
+    /// What of the message is no node, value or name: documentation, annotations, sparse
+    /// initializers.
     pub(crate) rest: GraphProto,
 }
 

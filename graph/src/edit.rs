@@ -1,5 +1,5 @@
-//! Edits: the one door through which a graph is changed. Each keeps what [`Graph::verify`] checks, as long as a node is
-//! put behind what it uses.
+//! Edits: the one door through which a graph is changed. Each keeps what [`Graph::verify`] checks,
+//! as long as a node is put behind what it uses.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -132,7 +132,8 @@ impl Graph {
         self.values.get_mut(value).uses.insert(Use::Output(body, place));
     }
 
-    /// Puts another value, or none, into a node's input. Places before it that it did not have are not given.
+    /// Puts another value, or none, into a node's input. Places before it that it did not have are
+    /// not given.
     pub fn set_input(&mut self, node: NodeId, place: usize, value: Option<ValueId>) {
         while self.node(node).inputs.len() <= place {
             self.nodes.get_mut(node).inputs.push(None);
@@ -228,15 +229,17 @@ impl Graph {
         value
     }
 
-    /// Takes a value from the node that makes it, which makes a new one of a name like `name` in its place. The value keeps
-    /// its users and must be made by a node that is added. Returns the new value; `None` where no node makes the value.
+    /// Takes a value from the node that makes it, which makes a new one of a name like `name` in
+    /// its place. The value keeps its users and must be made by a node that is added. Returns the
+    /// new value; `None` where no node makes the value.
     pub fn take_output(&mut self, value: ValueId, name: &str) -> Option<ValueId> {
         let Origin::Node(node, place) = self.value(value).origin else { return None };
         self.values.get_mut(value).origin = Origin::Missing;
         self.make_output(node, place, Made::New(name.into()))
     }
 
-    /// Has a node make a value that nothing makes in the place of another, which nothing makes from then on.
+    /// Has a node make a value that nothing makes in the place of another, which nothing makes from
+    /// then on.
     pub fn put_output(&mut self, node: NodeId, place: usize, value: ValueId) {
         let Some(output) = self.nodes.get_mut(node).outputs.get_mut(place) else { return };
         if let Some(before) = output.replace(value) {
@@ -288,7 +291,8 @@ impl Graph {
         self.bodies.get_mut(body).outputs.get_mut(place).map(|output| &mut output.declared)
     }
 
-    /// Removes a node whose outputs nobody uses, with its bodies. One whose outputs are used stays: `false`.
+    /// Removes a node whose outputs nobody uses, with its bodies. One whose outputs are used stays:
+    /// `false`.
     pub fn remove(&mut self, node: NodeId) -> bool {
         let outputs = self.node(node).outputs.iter().flatten();
         if outputs.clone().any(|value| !self.value(*value).uses.is_empty()) {

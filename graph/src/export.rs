@@ -1,4 +1,5 @@
-//! A graph made a model's messages again. Weights are moved, not copied, where nobody else holds them.
+//! A graph made a model's messages again. Weights are moved, not copied, where nobody else holds
+//! them.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use crate::arena::{BodyId, NodeId, ValueId};
 use crate::value::{Origin, Value};
 
 impl Graph {
-    /// The model's messages. `finish` has the last word on each node's message, given the node's handle.
+    /// The model's messages. `finish` has the last word on each node's message, given the node's
+    /// handle.
     pub fn export(mut self, mut finish: impl FnMut(NodeId, &mut NodeProto)) -> ModelProto {
         let main = self.main;
         let graph = Some(self.export_body(main, &mut finish));

@@ -1,46 +1,50 @@
 //! The graph of an ONNX model, for passes that analyse and edit it.
 //!
-//! A `ModelProto` is a tree of messages in which everything is named by text: to know who makes a value one searches, to
-//! rename one rewrites every user, and a body of an `If` uses the values around it without saying so. A [`Graph`] is the
-//! same model as a structure: [`Graph::import`] resolves every name once, passes edit nodes and values by their handles,
-//! and [`Graph::export`] writes the names again.
+//! A `ModelProto` is a tree of messages in which everything is named by text: to know who makes a
+//! value one searches, to rename one rewrites every user, and a body of an `If` uses the values
+//! around it without saying so. A [`Graph`] is the same model as a structure: [`Graph::import`]
+//! resolves every name once, passes edit nodes and values by their handles, and [`Graph::export`]
+//! writes the names again.
 //!
 //! # What there is
 //!
-//! - A [`Node`] is an operator in one [`Body`], with its attributes. It knows its inputs and outputs, and the bodies that
-//!   its attributes hold.
-//! - A [`Value`] is an input of a body, a constant or the output of a node ([`Origin`]). It knows who makes it and who
-//!   uses it ([`Use`]).
-//! - A [`Body`] is the main graph, or the graph of an attribute of `If`, `Loop` or `Scan`: inputs, constants, nodes in
-//!   topological order, outputs.
+//! - A [`Node`] is an operator in one [`Body`], with its attributes. It knows its inputs and
+//!   outputs, and the bodies that its attributes hold.
+//! - A [`Value`] is an input of a body, a constant or the output of a node ([`Origin`]). It knows
+//!   who makes it and who uses it ([`Use`]).
+//! - A [`Body`] is the main graph, or the graph of an attribute of `If`, `Loop` or `Scan`: inputs,
+//!   constants, nodes in topological order, outputs.
 //!
-//! All three live in arenas of the graph, those of nested bodies too, and are named by handles: [`NodeId`], [`ValueId`],
-//! [`BodyId`]. A body uses a value of the body around it by its handle, as one of its own, so what it captures is a
-//! question ([`Graph::captures`]) and not a list that must be kept. What an analysis finds out is kept beside the graph,
-//! in a [`Table`] by handle.
+//! All three live in arenas of the graph, those of nested bodies too, and are named by handles:
+//! [`NodeId`], [`ValueId`], [`BodyId`]. A body uses a value of the body around it by its handle, as
+//! one of its own, so what it captures is a question ([`Graph::captures`]) and not a list that must
+//! be kept. What an analysis finds out is kept beside the graph, in a [`Table`] by handle.
 //!
 //! # What always holds
 //!
 //! [`Graph::verify`] checks it, and every edit keeps it:
 //!
 //! - a node stands behind the nodes that make what it and its bodies use (topological order);
-//! - `uses` of a value and inputs of nodes agree, and so do a value's origin and the outputs of its node;
+//! - `uses` of a value and inputs of nodes agree, and so do a value's origin and the outputs of its
+//!   node;
 //! - a node uses values of its own body and of those around it, no others;
-//! - no two values of one body have one name, and none that an edit adds has the name of any other in the model;
+//! - no two values of one body have one name, and none that an edit adds has the name of any other
+//!   in the model;
 //! - a constant has the type that it is declared.
 //!
-//! What a file says wrongly is not imported silently: [`Graph::import`] returns each [`Misnamed`], with a graph in which
-//! a value that nothing makes has the origin [`Origin::Missing`].
+//! What a file says wrongly is not imported silently: [`Graph::import`] returns each [`Misnamed`],
+//! with a graph in which a value that nothing makes has the origin [`Origin::Missing`].
 //!
 //! # Names
 //!
-//! [`Graph::new_name`] is the one authority: a name that it gives is nobody else's in the whole model, whatever the file
-//! has. Values and nodes keep the names of the file, which messages and reports use ([`Node::label`]).
+//! [`Graph::new_name`] is the one authority: a name that it gives is nobody else's in the whole
+//! model, whatever the file has. Values and nodes keep the names of the file, which messages and
+//! reports use ([`Node::label`]).
 //!
 //! # Weights
 //!
-//! Constants are held by [`Arc`] as the file's messages, moved in by the import and out by the export. No
-//! edit copies one.
+//! Constants are held by [`Arc`] as the file's messages, moved in by the import and out by the
+//! export. No edit copies one.
 //!
 //! # Files
 //!
@@ -110,7 +114,8 @@ pub struct Graph {
     model: ModelProto,
     /// The functions that the model defines, as the file has them.
     pub functions: Vec<FunctionProto>,
-    /// The version of the default domain that the model imports; 1 where it imports none, as files before IR version 3.
+    /// The version of the default domain that the model imports; 1 where it imports none, as files
+    /// before IR version 3.
     pub opset: i64,
     changes: Changes,
 }
@@ -126,7 +131,8 @@ impl Graph {
         self.nodes.get(id)
     }
 
-    /// A node's operator, names and attributes, to be changed. Its inputs and outputs are changed by edits.
+    /// A node's operator, names and attributes, to be changed. Its inputs and outputs are changed
+    /// by edits.
     pub fn node_mut(&mut self, id: NodeId) -> &mut Node {
         self.nodes.get_mut(id)
     }
@@ -146,7 +152,8 @@ impl Graph {
         self.bodies.get(id)
     }
 
-    /// How many values have been made, those that are gone included: the length of a [`Table`] that holds them all.
+    /// How many values have been made, those that are gone included: the length of a [`Table`] that
+    /// holds them all.
     pub fn values(&self) -> usize {
         self.values.len()
     }
@@ -172,7 +179,8 @@ impl Graph {
         nodes
     }
 
-    /// The nodes of a body and of all bodies in it, in the order of computation: what a node's bodies hold before it.
+    /// The nodes of a body and of all bodies in it, in the order of computation: what a node's
+    /// bodies hold before it.
     pub fn all_nodes(&self, body: BodyId) -> Vec<NodeId> {
         let mut nodes = vec![];
         self.collect(body, &mut nodes);
@@ -211,7 +219,8 @@ impl Graph {
         false
     }
 
-    /// The values from around a body that it and the bodies in it use, each once, in the order of their first use.
+    /// The values from around a body that it and the bodies in it use, each once, in the order of
+    /// their first use.
     pub fn captures(&self, body: BodyId) -> Vec<ValueId> {
         let mut captured = vec![];
         let mut seen = Table::default();
@@ -243,7 +252,8 @@ impl Graph {
         }
     }
 
-    /// The node whose body a use stands in at the level of `body`: the user itself, or the node around it.
+    /// The node whose body a use stands in at the level of `body`: the user itself, or the node
+    /// around it.
     pub fn user_in(&self, used: Use, body: BodyId) -> Option<NodeId> {
         let (mut node, mut at) = match used {
             Use::Node(node, _) => (Some(node), self.node(node).body),

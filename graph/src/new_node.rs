@@ -1,4 +1,5 @@
-//! A node that is to be added, and where; and parts of messages, made of what differs from one to the next.
+//! A node that is to be added, and where; and parts of messages, made of what differs from one to
+//! the next.
 
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension};

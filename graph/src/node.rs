@@ -1,4 +1,5 @@
-//! Nodes, and what everybody asks of one: what messages call it, whose operator it is, its attributes.
+//! Nodes, and what everybody asks of one: what messages call it, whose operator it is, its
+//! attributes.
 
 use std::sync::Arc;
 
@@ -22,15 +23,16 @@ pub struct Node {
     pub attributes: Vec<AttributeProto>,
     /// The documentation of the file.
     pub doc_string: Box<str>,
-    /// The version of the default domain by which the operator is understood: the model's, or that of the function in
-    /// whose place the node stands.
+    /// The version of the default domain by which the operator is understood: the model's, or that
+    /// of the function in whose place the node stands.
     pub opset: i64,
-    /// The path to where it stands, for messages and reports: the main graph's name, then a step `node.attribute` for
-    /// each body around it, and `call.Function` for each function.
+    /// The path to where it stands, for messages and reports: the main graph's name, then a step
+    /// `node.attribute` for each body around it, and `call.Function` for each function.
     pub path: Arc<str>,
     /// How many bytes of its name are the calls' that it comes from.
     pub prefix: usize,
-    /// Its place among the nodes of the message that it was read from; `None` for one that was added.
+    /// Its place among the nodes of the message that it was read from; `None` for one that was
+    /// added.
     pub place: Option<u32>,
     pub(crate) label: Arc<str>,
     pub(crate) body: BodyId,
@@ -304,7 +306,8 @@ pub fn default_opset(imports: &[OperatorSetIdProto]) -> Option<i64> {
     imports.iter().find(|import| is_default_domain(&import.domain)).map(|import| import.version)
 }
 
-/// An attribute's declared type. Files older than IR version 2 declare none: there, the one field that is set tells.
+/// An attribute's declared type. Files older than IR version 2 declare none: there, the one field
+/// that is set tells.
 pub fn attribute_type(attribute: &AttributeProto) -> AttributeType {
     match AttributeType::try_from(attribute.r#type) {
         Ok(AttributeType::Undefined) if !attribute.s.is_empty() => AttributeType::String,

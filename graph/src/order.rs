@@ -1,4 +1,5 @@
-//! The topological order of a message's nodes, and whether its names are given once and before their use.
+//! The topological order of a message's nodes, and whether its names are given once and before
+//! their use.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -7,10 +8,12 @@ use tract_onnx::pb::{GraphProto, NodeProto};
 use crate::names::{At, Misnamed};
 use crate::node::{NodeView, subgraphs};
 
-/// The places of a message's nodes in topological order, otherwise as in the file, and what is wrong with its names: each is to be
-/// given once, and made before its use. The nodes of a graph that goes in circles are as in the file.
+/// The places of a message's nodes in topological order, otherwise as in the file, and what is
+/// wrong with its names: each is to be given once, and made before its use. The nodes of a graph
+/// that goes in circles are as in the file.
 ///
-/// `prefix` stands before names in messages; `is_outer` tells whether a graph around this one has a value.
+/// `prefix` stands before names in messages; `is_outer` tells whether a graph around this one has a
+/// value.
 pub fn sorted(
     proto: &GraphProto,
     nodes: &[NodeProto],

@@ -1,4 +1,5 @@
-//! A part of a model as a model of its own: the nodes between values that are given and values that are wanted.
+//! A part of a model as a model of its own: the nodes between values that are given and values that
+//! are wanted.
 
 use std::sync::Arc;
 
@@ -18,10 +19,11 @@ pub enum Given {
 }
 
 impl Graph {
-    /// The part of the main graph that makes some values from others. What is given is not computed: everything but the
-    /// wanted outputs takes it from an input or a constant, which has its name unless the part makes it as well. Nodes,
-    /// inputs and constants that nothing needs are left out. All values are those of the main graph. Returns the part, and
-    /// which of its values is given in the place of each.
+    /// The part of the main graph that makes some values from others. What is given is not
+    /// computed: everything but the wanted outputs takes it from an input or a constant, which has
+    /// its name unless the part makes it as well. Nodes, inputs and constants that nothing needs
+    /// are left out. All values are those of the main graph. Returns the part, and which of its
+    /// values is given in the place of each.
     pub fn part(
         &self,
         given: Vec<(ValueId, Given)>,
@@ -117,8 +119,8 @@ impl Graph {
         }
     }
 
-    /// Makes the body of a node the main graph. What it uses from around it becomes inputs of these types behind its
-    /// own, or constants where it is constant there.
+    /// Makes the body of a node the main graph. What it uses from around it becomes inputs of these
+    /// types behind its own, or constants where it is constant there.
     ///
     /// The types are asked for by the values around the body.
     pub fn open(

@@ -26,9 +26,9 @@ pub struct Splice<'a> {
 }
 
 impl Graph {
-    /// Replaces a node by the nodes of a graph: its inputs are the node's inputs in their order, one that the node does not give
-    /// is given to none, and its outputs are what the node makes. Returns the nodes that were added, and what is wrong with
-    /// the names.
+    /// Replaces a node by the nodes of a graph: its inputs are the node's inputs in their order,
+    /// one that the node does not give is given to none, and its outputs are what the node makes.
+    /// Returns the nodes that were added, and what is wrong with the names.
     pub fn splice(
         &mut self,
         call: NodeId,

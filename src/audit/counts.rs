@@ -9,15 +9,16 @@ use super::range::Range;
 #[repr(u8)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// `y` is the same value: NaN of NaN, an infinity of itself, 0 of −0. What is spelled as STRING is exact, for the
-    /// digits read back as the value.
+    /// `y` is the same value: NaN of NaN, an infinity of itself, 0 of −0. What is spelled as STRING
+    /// is exact, for the digits read back as the value.
     Exact,
     /// Another value, the nearest by the target's rounding, within its range; not zero.
     Rounded,
     /// A finite `x` beyond the target's range after rounding, and an infinite `y`.
     Overflowed,
-    /// `x` is infinite, or beyond the target's range after rounding, and `y` is the end of that range: float8, float6 and
-    /// float4. For FLOAT8E8M0 the range is tested before rounding, and zero and negative values are below it.
+    /// `x` is infinite, or beyond the target's range after rounding, and `y` is the end of that
+    /// range: float8, float6 and float4. For FLOAT8E8M0 the range is tested before rounding, and
+    /// zero and negative values are below it.
     Saturated,
     /// `x` is a value or an infinity, `y` is NaN.
     BecameNan,
@@ -25,12 +26,13 @@ pub enum Outcome {
     NanLost,
     /// `x` is not zero, `y` is, in a floating-point target.
     Flushed,
-    /// The integer target holds the integral part, or BOOL the truth, of an `x` that is something else.
+    /// The integer target holds the integral part, or BOOL the truth, of an `x` that is something
+    /// else.
     Truncated,
     /// An integer that does not fit an integer target, of which the low bits are left.
     Wrapped,
-    /// From floating point to an integer target that does not hold the integral part: an infinity, NaN, or out of range.
-    /// The specification leaves the result undefined.
+    /// From floating point to an integer target that does not hold the integral part: an infinity,
+    /// NaN, or out of range. The specification leaves the result undefined.
     Undefined,
 }
 
@@ -65,7 +67,8 @@ impl Outcome {
         }
     }
 
-    /// Whether the result has nothing to do with the value any more, so that one such element can spoil a model's output.
+    /// Whether the result has nothing to do with the value any more, so that one such element can
+    /// spoil a model's output.
     pub const fn is_damage(self) -> bool {
         matches!(
             self,
@@ -78,7 +81,8 @@ impl Outcome {
     }
 }
 
-/// The largest errors of a cast, over the elements where source and result are both finite; 0 where there is none.
+/// The largest errors of a cast, over the elements where source and result are both finite; 0 where
+/// there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Errors {
@@ -86,8 +90,9 @@ pub struct Errors {
     pub absolute: f64,
     /// The largest |x − y| / |x|, where x is not zero.
     pub relative: f64,
-    /// The largest |x − y| in units of the target's last place at x: of the last binade's for values beyond, of the
-    /// smallest for values below the normal ones; 1 for integers and BOOL, and none for STRING.
+    /// The largest |x − y| in units of the target's last place at x: of the last binade's for
+    /// values beyond, of the smallest for values below the normal ones; 1 for integers and BOOL,
+    /// and none for STRING.
     pub ulp: f64,
 }
 
@@ -106,15 +111,17 @@ impl Errors {
 pub struct CastStats {
     /// How many elements had each outcome, by [`Outcome`] as an index.
     outcomes: [u64; Outcome::ALL.len()],
-    /// Elements that are subnormal in the target's format and were not in the source's; counted by their outcome as well.
+    /// Elements that are subnormal in the target's format and were not in the source's; counted by
+    /// their outcome as well.
     pub became_subnormal: u64,
-    /// Elements below zero, or −0 on the way to a floating-point type, whose result is a number without a minus sign;
-    /// counted by their outcome as well.
+    /// Elements below zero, or −0 on the way to a floating-point type, whose result is a number
+    /// without a minus sign; counted by their outcome as well.
     pub sign_lost: u64,
-    /// Elements that a quantiser cut off at 0, which is an end of its range: a `Relu` that is part of it does so. They are
-    /// counted by their outcome as well.
+    /// Elements that a quantiser cut off at 0, which is an end of its range: a `Relu` that is part
+    /// of it does so. They are counted by their outcome as well.
     pub saturated_to_zero: u64,
-    /// The largest magnitude that a quantiser has made of an element beyond its range, as a `DequantizeLinear` reads it.
+    /// The largest magnitude that a quantiser has made of an element beyond its range, as a
+    /// `DequantizeLinear` reads it.
     pub cut_off_at: f64,
     /// The largest errors.
     pub errors: Errors,

@@ -1,9 +1,9 @@
-//! The loops that count a tile without branching, for FLOAT and for DOUBLE: plain arithmetic on values and their bits,
-//! which compilers turn into vector instructions.
+//! The loops that count a tile without branching, for FLOAT and for DOUBLE: plain arithmetic on
+//! values and their bits, which compilers turn into vector instructions.
 //!
-//! They stop at anything odd: infinities, NaN, subnormal numbers, results at the end of the target's range. What is
-//! left is exact, rounded, truncated or flushed, and the errors are those of values of like magnitude, where a
-//! difference is exact.
+//! They stop at anything odd: infinities, NaN, subnormal numbers, results at the end of the
+//! target's range. What is left is exact, rounded, truncated or flushed, and the errors are those
+//! of values of like magnitude, where a difference is exact.
 
 use super::counts::{CastStats, Outcome};
 use super::element::CastPair;
@@ -18,7 +18,8 @@ pub(super) struct Lanes {
     inexact: Option<Outcome>,
     /// The target's smallest normal value; 0 for an integer.
     target_min_normal: f64,
-    /// Values of at least this magnitude may have been saturated or wrapped, and so may values up to `low`.
+    /// Values of at least this magnitude may have been saturated or wrapped, and so may values up
+    /// to `low`.
     end: f64,
     low: f64,
     source_min_normal: f64,
@@ -27,7 +28,8 @@ pub(super) struct Lanes {
 
 /// Counts that are kept in a form that is fast to add to.
 pub(super) struct Tally {
-    /// By exponent field, four times over, so that equal values in a row do not wait for each other.
+    /// By exponent field, four times over, so that equal values in a row do not wait for each
+    /// other.
     fields: Box<[[u32; 4]; FIELDS]>,
     /// Elements in `fields`, which must not overflow.
     counted: u32,
@@ -61,8 +63,8 @@ impl Tally {
 
 /// Elements that are looked at together; few, for one odd element slows down all of them.
 pub(super) const TILE: usize = 512;
-/// Magnitudes of a tile are counted one after the other as long as there are no more of them than this, for a comparison
-/// of many elements at once is faster than finding each one's place.
+/// Magnitudes of a tile are counted one after the other as long as there are no more of them than
+/// this, for a comparison of many elements at once is faster than finding each one's place.
 const SPAN: usize = 24;
 
 /// What one pass over a tile finds.
@@ -150,8 +152,8 @@ impl Lanes {
         true
     }
 
-    /// Raises the largest errors. There are not many elements in a tile that raise them, so most of the others are passed
-    /// over a few at a time.
+    /// Raises the largest errors. There are not many elements in a tile that raise them, so most of
+    /// the others are passed over a few at a time.
     fn include_errors<L: Lane>(&self, pair: &CastPair, x: &[L], y: &[L], stats: &mut CastStats) {
         const FEW: usize = 32;
         for (x, y) in x.chunks(FEW).zip(y.chunks(FEW)) {
@@ -164,7 +166,8 @@ impl Lanes {
         }
     }
 
-    /// Counts the source of a tile alone, unless it has something odd: then nothing is counted, and the answer is no.
+    /// Counts the source of a tile alone, unless it has something odd: then nothing is counted, and
+    /// the answer is no.
     pub(super) fn count_source<L: Lane>(x: &[L], tally: &mut Tally, stats: &mut CastStats) -> bool {
         let is_odd = L::is_odd(x);
         if !is_odd {
@@ -223,7 +226,8 @@ struct TileScan<K, F> {
 /// How many of at most a tile's fields are this one.
 #[inline(always)]
 fn equal<F: ExponentField>(fields: &[F], wanted: F) -> u32 {
-    // As many lanes as fill a vector of any level; each counts no further than a tile has rows of them.
+    // As many lanes as fill a vector of any level; each counts no further than a tile has rows of
+    // them.
     const LANES: usize = 64;
     let mut counts = [0u8; LANES];
     let (rows, rest) = fields.as_chunks::<LANES>();
@@ -314,7 +318,8 @@ macro_rules! lane {
                 const SIGN: $bits = 1 << ($bits::BITS - 1);
                 // What rounding of a product may hide.
                 const SLACK: $float = 1.0 + 8.0 * $float::EPSILON;
-                // The double of the bias, with an exponent field subtracted, is that of the reciprocal's power of two.
+                // The double of the bias, with an exponent field subtracted, is that of the
+                // reciprocal's power of two.
                 let fields = $float::MAX.to_bits() >> $mantissa_bits;
                 // In units of each value's binade, as long as the target has normal values there.
                 let (units, target_normal) = match pair.target {
@@ -330,7 +335,8 @@ macro_rules! lane {
                     if f64::from(near) > largest { near.next_down() } else { near }
                 };
                 let (max_absolute, max_ulp) = (limit(stats.errors.absolute), limit(max_ulp));
-                // Rounding, truncating and flushing are off by the value itself at most, and often by just that.
+                // Rounding, truncating and flushing are off by the value itself at most, and often
+                // by just that.
                 let max_relative = match stats.errors.relative {
                     1.0.. => $float::INFINITY,
                     relative => limit(relative) / SLACK,

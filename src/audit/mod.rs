@@ -1,7 +1,9 @@
-//! What a model's casts do to the numbers that pass, its `QuantizeLinear` and the roundings of half precision among them.
+//! What a model's casts do to the numbers that pass, its `QuantizeLinear` and the roundings of half
+//! precision among them.
 //!
-//! A model that is loaded by [`CastOnnx::with_probes`](crate::CastOnnx::with_probes) has an op behind each of them that sees
-//! what went in and what came out, in subgraphs as well. An [`Audit`] has them count:
+//! A model that is loaded by [`CastOnnx::with_probes`](crate::CastOnnx::with_probes) has an op
+//! behind each of them that sees what went in and what came out, in subgraphs as well. An [`Audit`]
+//! has them count:
 //!
 //! ```
 //! use tract_onnx::prelude::*;
@@ -21,13 +23,15 @@
 //! # TractResult::Ok(())
 //! ```
 //!
-//! Results are those of the same model without probes, and a model loaded without them is not slower.
+//! Results are those of the same model without probes, and a model loaded without them is not
+//! slower.
 //!
 //! - `counts`: outcomes, errors and how they add up
 //! - `range`: which values there were
 //! - `element`: what became of one element; `text` the same for strings
 //! - `measure`: whole tensors; `lanes` the loops that make it fast
-//! - `probe`: how values are seen; `watched` what they are seen of; `record` where the counts go; `pool` who counts
+//! - `probe`: how values are seen; `watched` what they are seen of; `record` where the counts go;
+//!   `pool` who counts
 
 #![forbid(unsafe_code)]
 
@@ -76,7 +80,8 @@ pub struct Audit {
 pub struct AuditRow {
     /// The node.
     pub cast: CastNode,
-    /// The source's and the target's type; `None` if the cast never ran and the model does not tell.
+    /// The source's and the target's type; `None` if the cast never ran and the model does not
+    /// tell.
     pub types: Option<(ElementType, ElementType)>,
     /// Whether the input is the same in every run. It is counted once.
     pub is_constant: bool,
@@ -87,7 +92,8 @@ pub struct AuditRow {
 }
 
 impl Survey {
-    /// An audit of the model, which counts where the model is loaded [with probes](crate::CastOnnx::with_probes).
+    /// An audit of the model, which counts where the model is loaded [with
+    /// probes](crate::CastOnnx::with_probes).
     pub fn audit(&self) -> Audit {
         Audit::new(self.rows().to_vec())
     }
@@ -110,7 +116,8 @@ impl Audit {
         &self.casts
     }
 
-    /// Adds what another audit has counted of a cast that is at another place there, in other runs or in the same one.
+    /// Adds what another audit has counted of a cast that is at another place there, in other runs
+    /// or in the same one.
     pub(crate) fn take(&self, place: usize, other: &Audit, there: usize, is_same_run: bool) {
         other.records.wait();
         if let Some(counted) = other.records.with(there, |record| record.clone()) {
@@ -125,8 +132,8 @@ impl Audit {
 
     /// Has the probes of the model count. Its casts of constants are counted here and now.
     ///
-    /// The model is as [`into_typed`](tract_onnx::tract_hir::infer::InferenceModelExt::into_typed) leaves it:
-    /// decluttering and optimising come later.
+    /// The model is as [`into_typed`](tract_onnx::tract_hir::infer::InferenceModelExt::into_typed)
+    /// leaves it: decluttering and optimising come later.
     ///
     /// # Errors
     ///

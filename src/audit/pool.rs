@@ -1,5 +1,5 @@
-//! Threads that count, for to start one takes as long as to count many elements. They are not the program's executor:
-//! what the model computes with is none of an audit's business.
+//! Threads that count, for to start one takes as long as to count many elements. They are not the
+//! program's executor: what the model computes with is none of an audit's business.
 
 use std::sync::OnceLock;
 use std::thread;

@@ -1,12 +1,15 @@
 //! An op behind each cast and `QuantizeLinear` that sees what went into it and what came out.
 //!
-//! It passes on what came out, so it stands in the way of the values, in subgraphs as well, and results stay what they
-//! are. tract folds what it knows before a model runs; a probe keeps its cast from being folded unseen:
+//! It passes on what came out, so it stands in the way of the values, in subgraphs as well, and
+//! results stay what they are. tract folds what it knows before a model runs; a probe keeps its
+//! cast from being folded unseen:
 //!
-//! - in the inference model it claims to have a state, which makes the translation keep it though its value is known;
-//! - in the typed model it tells what is known, so that shapes which come through casts are known too, until
-//!   [`Audit::watch`](super::Audit::watch) finds it;
-//! - then, if both sides are known, they are counted there and then, and the probe becomes transparent;
+//! - in the inference model it claims to have a state, which makes the translation keep it though
+//!   its value is known;
+//! - in the typed model it tells what is known, so that shapes which come through casts are known
+//!   too, until [`Audit::watch`](super::Audit::watch) finds it;
+//! - then, if both sides are known, they are counted there and then, and the probe becomes
+//!   transparent;
 //! - if not, it does not tell any more, nor is it folded, and it counts when the model runs.
 
 use std::borrow::Cow;
@@ -86,7 +89,8 @@ impl Around for InferenceProbe {
         let name = format!("{}.cast", node.name);
         let known = node.outputs.first().and_then(|output| output.fact.value.concretize());
         let output = match known {
-            // As tract does with a cast that has no state: operators such as BatchNormalization need constants.
+            // As tract does with a cast that has no state: operators such as BatchNormalization
+            // need constants.
             Some(value) => target.add_const(name, value)?,
             None => {
                 let cast = InferenceNode { name, ..node.clone() };
@@ -102,8 +106,8 @@ impl Around for InferenceProbe {
 }
 
 impl InferenceProbe {
-    /// What the cast does, which only its typed form knows: that is made once more, in a model of its own, where nothing is
-    /// folded.
+    /// What the cast does, which only its typed form knows: that is made once more, in a model of
+    /// its own, where nothing is folded.
     fn watched(
         &self,
         source: &InferenceModel,
@@ -165,7 +169,8 @@ impl PartialEq for Probe {
 impl Eq for Probe {}
 
 impl Probe {
-    /// Counts there and then what is known of the inputs, the output among them, and tells what is left to do.
+    /// Counts there and then what is known of the inputs, the output among them, and tells what is
+    /// left to do.
     fn count_known(&self, facts: &[&TypedFact], records: &Arc<Records>) -> Sight {
         let value = |fact: &&TypedFact| fact.konst.clone().map(IntoTValue::into_tvalue);
         let counted = facts.split_last().and_then(|(output, inputs)| {

@@ -2,15 +2,15 @@
 
 use crate::cast::value::{Number, exponent};
 
-/// The exponents that a finite number of any element type can have: from DOUBLE's smallest subnormal to its largest
-/// value.
+/// The exponents that a finite number of any element type can have: from DOUBLE's smallest
+/// subnormal to its largest value.
 const EXPONENTS: std::ops::Range<i32> = -1074..1024;
 
 /// The values of a tensor, or of several.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Range {
-    /// The smallest finite value and the largest; `None` if there was no finite one. 64-bit integers are rounded to
-    /// DOUBLE.
+    /// The smallest finite value and the largest; `None` if there was no finite one. 64-bit
+    /// integers are rounded to DOUBLE.
     pub limits: Option<(f64, f64)>,
     /// How many were zero, −0 included.
     pub zeros: u64,
@@ -23,7 +23,8 @@ pub struct Range {
 }
 
 impl Range {
-    /// How many finite values x, zero excepted, have each ⌊log₂|x|⌋; in ascending order, those with none left out.
+    /// How many finite values x, zero excepted, have each ⌊log₂|x|⌋; in ascending order, those with
+    /// none left out.
     pub fn histogram(&self) -> impl Iterator<Item = (i32, u64)> {
         let counts = EXPONENTS.zip(self.histogram.iter().copied());
         counts.filter(|(_, count)| *count > 0)

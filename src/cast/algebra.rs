@@ -1,7 +1,7 @@
 //! Casts of casts: which conversions keep every value, and which two in a row are one.
 //!
-//! The answers are derived from families and format constants. A test compares them with what all the values of the
-//! types of up to 16 bits really become (`tests/numerics/algebra.rs`).
+//! The answers are derived from families and format constants. A test compares them with what all
+//! the values of the types of up to 16 bits really become (`tests/numerics/algebra.rs`).
 
 #![forbid(unsafe_code)]
 
@@ -20,9 +20,9 @@ pub(crate) struct TypePair {
 }
 
 impl TypePair {
-    /// Whether every value of the source is one of the target's, and becomes it: infinities, NaN with its sign and the
-    /// sign of zero included. Which of a type's NaN codes holds a NaN is no part of the value ([SEMANTICS
-    /// §5.5](crate::semantics)).
+    /// Whether every value of the source is one of the target's, and becomes it: infinities, NaN
+    /// with its sign and the sign of zero included. Which of a type's NaN codes holds a NaN is no
+    /// part of the value ([SEMANTICS §5.5](crate::semantics)).
     pub(crate) fn is_lossless(self) -> bool {
         let TypePair { from, to, .. } = self;
         let keeps = |codes: &[u64]| codes.iter().all(|code| self.keeps_value(*code));
@@ -47,8 +47,8 @@ impl TypePair {
         }
     }
 
-    /// Whether this cast and then one to `to` give what one cast to `to` under the latter's rules gives, whatever the
-    /// value. Texts in the middle are not looked into.
+    /// Whether this cast and then one to `to` give what one cast to `to` under the latter's rules
+    /// gives, whatever the value. Texts in the middle are not looked into.
     pub(crate) fn joins(self, to: ElementType) -> bool {
         let (from, via) = (self.from, self.to);
         let is_integer = |ty: ElementType| {
@@ -89,7 +89,8 @@ impl TypePair {
         scalar::decode(self.to, code)
     }
 
-    /// Whether zeros become zeros, and nothing else does. Rounding keeps the order, so the least of a sign decides.
+    /// Whether zeros become zeros, and nothing else does. Rounding keeps the order, so the least of
+    /// a sign decides.
     fn keeps_zero_apart(self) -> bool {
         let is_zero = |value: Option<ExactValue>| value.is_some_and(ExactValue::is_zero);
         let stays =
@@ -108,9 +109,9 @@ impl TypePair {
         }
     }
 
-    /// Whether a float beyond the word of a narrow integer type has nothing but zeros in the bits that the type keeps, as
-    /// its significand is too short to reach them. Zero is also what the type makes of a float out of range, if it has
-    /// other bits than its word.
+    /// Whether a float beyond the word of a narrow integer type has nothing but zeros in the bits
+    /// that the type keeps, as its significand is too short to reach them. Zero is also what the
+    /// type makes of a float out of range, if it has other bits than its word.
     fn ends_in_zeros(self, to: ElementType) -> bool {
         let Family::Float(source) = self.from.family() else { return false };
         let word = if WrappedWord::of(to) == WrappedWord::Bits32 { 32 } else { 64 };
@@ -139,8 +140,8 @@ impl TypePair {
     }
 }
 
-/// How a float out of an integer type's range is treated ([SEMANTICS §7.3](crate::semantics)): it becomes a signed
-/// word, of which the low bits are kept.
+/// How a float out of an integer type's range is treated ([SEMANTICS §7.3](crate::semantics)): it
+/// becomes a signed word, of which the low bits are kept.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum WrappedWord {
     Bits32,
@@ -169,7 +170,8 @@ impl WrappedWord {
     }
 }
 
-/// Bits that the magnitudes of an integer type take up; of the least signed number, which is a power of two, one less.
+/// Bits that the magnitudes of an integer type take up; of the least signed number, which is a
+/// power of two, one less.
 fn significant_bits(ty: ElementType) -> u32 {
     match ty.family() {
         Family::Signed => ty.bits() - 1,
@@ -185,8 +187,8 @@ fn extremes(ty: ElementType) -> [u64; 2] {
     }
 }
 
-/// The codes of a float format at which conversions change their behaviour: zeros, the least and the greatest numbers,
-/// infinities, NaN.
+/// The codes of a float format at which conversions change their behaviour: zeros, the least and
+/// the greatest numbers, infinities, NaN.
 fn landmarks(format: &FloatFormat) -> Vec<u64> {
     let sign = format.sign_bit();
     let positive = [0, 1, format.max_finite()].into_iter().chain(format.infinity());

@@ -1,5 +1,5 @@
-//! The list: one row per ONNX element type that `Cast` knows. Names, ids, widths, first versions, families, carriers:
-//! whatever needs to know types reads it here.
+//! The list: one row per ONNX element type that `Cast` knows. Names, ids, widths, first versions,
+//! families, carriers: whatever needs to know types reads it here.
 
 #![forbid(unsafe_code)]
 
@@ -7,8 +7,8 @@ use std::fmt;
 
 use crate::cast::format::{self, FloatFormat};
 
-/// What the bits of an element mean. Conversions are defined by family, not by pair of types ([SEMANTICS
-/// §5–9](crate::semantics)).
+/// What the bits of an element mean. Conversions are defined by family, not by pair of types
+/// ([SEMANTICS §5–9](crate::semantics)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// The integers 0 and 1.
@@ -25,8 +25,9 @@ pub enum Family {
 
 /// The types that processors and runtimes have: one place in an array of them holds one element.
 ///
-/// Of an element type that is none of them, it holds the code: the bit pattern of a BFLOAT16 in `U16` and of a small
-/// float in the low bits of `U8`, the value of a small integer in `U8` or, sign-extended, in `I8`.
+/// Of an element type that is none of them, it holds the code: the bit pattern of a BFLOAT16 in
+/// `U16` and of a small float in the low bits of `U8`, the value of a small integer in `U8` or,
+/// sign-extended, in `I8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MachineType {
     Bool,
@@ -47,8 +48,8 @@ pub(crate) enum MachineType {
 macro_rules! element_types {
     ($($(#[$doc:meta])* $variant:ident = $id:literal, $name:literal, $bits:literal bits, since $since:literal,
        $family:expr, in $carrier:ident;)*) => {
-        /// An ONNX element type that `Cast` accepts in some version: 26 in all ([SEMANTICS §1](crate::semantics)). The
-        /// discriminant is the `TensorProto.DataType` id.
+        /// An ONNX element type that `Cast` accepts in some version: 26 in all ([SEMANTICS
+        /// §1](crate::semantics)). The discriminant is the `TensorProto.DataType` id.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         #[non_exhaustive]
@@ -58,7 +59,8 @@ macro_rules! element_types {
             /// Every element type, in the order of the ONNX ids.
             pub const ALL: &'static [ElementType] = &[$(ElementType::$variant),*];
 
-            /// The type with this `TensorProto.DataType` id; `None` for ids that no `Cast` accepts, such as complex ones.
+            /// The type with this `TensorProto.DataType` id; `None` for ids that no `Cast` accepts,
+            /// such as complex ones.
             pub const fn from_id(id: i32) -> Option<ElementType> {
                 match id { $($id => Some(ElementType::$variant),)* _ => None }
             }
@@ -83,7 +85,8 @@ macro_rules! element_types {
                 match self { $(ElementType::$variant => $family),* }
             }
 
-            /// The machine type that holds an element: the element's own, or one that carries its code.
+            /// The machine type that holds an element: the element's own, or one that carries its
+            /// code.
             pub(crate) const fn machine_type(self) -> MachineType {
                 match self { $(ElementType::$variant => MachineType::$carrier),* }
             }
@@ -197,7 +200,8 @@ impl fmt::Display for ElementType {
     }
 }
 
-/// ONNX's name of any `TensorProto.DataType` id, for messages: also of the ids that `Cast` never accepts.
+/// ONNX's name of any `TensorProto.DataType` id, for messages: also of the ids that `Cast` never
+/// accepts.
 pub(crate) fn name_of_id(id: i32) -> String {
     match (ElementType::from_id(id), id) {
         (Some(t), _) => t.name().into(),

@@ -1,5 +1,5 @@
-//! What a floating-point format *is*: a record of constants ([SEMANTICS §3](crate::semantics)). Everything else —
-//! masks, thresholds, rounding — is derived from the record, never typed in.
+//! What a floating-point format *is*: a record of constants ([SEMANTICS §3](crate::semantics)).
+//! Everything else — masks, thresholds, rounding — is derived from the record, never typed in.
 
 #![forbid(unsafe_code)]
 
@@ -31,7 +31,8 @@ pub enum Overflow {
     Clamp,
 }
 
-/// A binary floating-point format of at most 64 bits: sign, exponent and mantissa from the most significant bit down.
+/// A binary floating-point format of at most 64 bits: sign, exponent and mantissa from the most
+/// significant bit down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FloatFormat {
@@ -99,7 +100,8 @@ impl FloatFormat {
         if self.is_signed() { 1 << (self.exponent_bits + self.mantissa_bits) } else { 0 }
     }
 
-    /// The exponent of one unit in the last place of the smallest normal, and of every subnormal, value.
+    /// The exponent of one unit in the last place of the smallest normal, and of every subnormal,
+    /// value.
     pub const fn min_ulp_exponent(&self) -> i32 {
         let first_normal_field = if self.is_signed() { 1 } else { 0 };
         first_normal_field - self.bias - self.mantissa_bits as i32
@@ -123,8 +125,8 @@ impl FloatFormat {
         }
     }
 
-    /// The canonical NaN with the source's sign, where the format has a NaN ([SEMANTICS §5.5](crate::semantics)); the
-    /// two-signed zero that §5.3 decides on where it has none.
+    /// The canonical NaN with the source's sign, where the format has a NaN ([SEMANTICS
+    /// §5.5](crate::semantics)); the two-signed zero that §5.3 decides on where it has none.
     pub const fn nan(&self, negative: bool) -> u64 {
         let sign = if negative { self.sign_bit() } else { 0 };
         match self.specials {

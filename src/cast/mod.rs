@@ -1,9 +1,10 @@
 //! What a cast is: element types, what their bits mean, and the conversions between them.
 //!
-//! Nothing here knows tract, tensors or ONNX files, so that these files are also a build unit of their own
-//! (`tests/alone`) whose tests compile in seconds.
+//! Nothing here knows tract, tensors or ONNX files, so that these files are also a build unit of
+//! their own (`tests/alone`) whose tests compile in seconds.
 //!
-//! - `element_type`: the list of types; `format` what the floating-point formats are; `rules` the attributes
+//! - `element_type`: the list of types; `format` what the floating-point formats are; `rules` the
+//!   attributes
 //! - `value`: the exact value of an element; `reach` what the elements of a type can be
 //! - `scalar`: the definition of every numeric conversion, one element at a time
 //! - `decimal`: the numbers that strings spell; `text` strings read and spelled

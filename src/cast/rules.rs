@@ -52,10 +52,11 @@ impl FromStr for RoundMode {
     }
 }
 
-/// How values that the target cannot hold are treated. The default is the operator's: saturate, round up.
+/// How values that the target cannot hold are treated. The default is the operator's: saturate,
+/// round up.
 ///
-/// Each attribute matters only for the targets it is about: `saturate` for the float8 types, `round_mode` for
-/// FLOAT8E8M0 ([SEMANTICS §2](crate::semantics)).
+/// Each attribute matters only for the targets it is about: `saturate` for the float8 types,
+/// `round_mode` for FLOAT8E8M0 ([SEMANTICS §2](crate::semantics)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Rules {

@@ -1,7 +1,8 @@
-//! The truth: one element at a time, in exact integer arithmetic, written to be read beside [SEMANTICS
-//! §3–7](crate::semantics). The kernels must equal it bit for bit; nothing here is fast.
+//! The truth: one element at a time, in exact integer arithmetic, written to be read beside
+//! [SEMANTICS §3–7](crate::semantics). The kernels must equal it bit for bit; nothing here is fast.
 //!
-//! An element is its *code*: the bit pattern in the low bits of a `u64`, signed integers not sign-extended.
+//! An element is its *code*: the bit pattern in the low bits of a `u64`, signed integers not
+//! sign-extended.
 
 #![forbid(unsafe_code)]
 
@@ -12,8 +13,8 @@ use crate::cast::value::{ExactValue, Finite};
 
 /// Converts one element between two numeric types ([SEMANTICS §4–7](crate::semantics)).
 ///
-/// `code` holds the source's bit pattern in its low bits, and so does the result; signed integers are not
-/// sign-extended. `None` when either type is STRING.
+/// `code` holds the source's bit pattern in its low bits, and so does the result; signed integers
+/// are not sign-extended. `None` when either type is STRING.
 pub fn convert(from: ElementType, to: ElementType, rules: Rules, code: u64) -> Option<u64> {
     if from == to && !changes_values(to, rules) {
         return Some(code & from.code_mask());
@@ -29,8 +30,8 @@ pub fn convert(from: ElementType, to: ElementType, rules: Rules, code: u64) -> O
     }
 }
 
-/// Whether a cast of a type to itself is more than a copy: FLOAT8E5M2 alone, whose infinities saturate ([SEMANTICS
-/// §4](crate::semantics)).
+/// Whether a cast of a type to itself is more than a copy: FLOAT8E5M2 alone, whose infinities
+/// saturate ([SEMANTICS §4](crate::semantics)).
 pub(crate) fn changes_values(ty: ElementType, rules: Rules) -> bool {
     match ty.family() {
         Family::Float(f) => {
@@ -96,8 +97,8 @@ pub(crate) fn encode(to: ElementType, rules: Rules, value: ExactValue) -> Option
     }
 }
 
-/// [SEMANTICS §5.1–5.3](crate::semantics): round to nearest, ties to even, with an unbounded exponent; then test the
-/// range.
+/// [SEMANTICS §5.1–5.3](crate::semantics): round to nearest, ties to even, with an unbounded
+/// exponent; then test the range.
 fn encode_float(format: &FloatFormat, rules: Rules, value: ExactValue) -> u64 {
     let with_sign = |negative: bool, magnitude: u64| match (negative, format.specials, magnitude) {
         (false, _, _) | (true, Specials::NegativeZero, 0) => magnitude,
@@ -117,11 +118,13 @@ fn encode_float(format: &FloatFormat, rules: Rules, value: ExactValue) -> u64 {
         ExactValue::Infinity { negative } => out_of_range(negative),
         ExactValue::Finite(Finite { negative, significand: 0, .. }) => with_sign(negative, 0),
         ExactValue::Finite(finite) => {
-            // The unit in the last place: that of the value's own binade, or the subnormals' if that is larger.
+            // The unit in the last place: that of the value's own binade, or the subnormals' if
+            // that is larger.
             let top = finite.exponent + finite.significand.ilog2() as i32;
             let ulp = (top - format.mantissa_bits as i32).max(format.min_ulp_exponent());
             let units = round_to_units(finite, ulp);
-            // A full significand counts its implicit one, which carries into the exponent field below the first step.
+            // A full significand counts its implicit one, which carries into the exponent field
+            // below the first step.
             let steps = (ulp - format.min_ulp_exponent()) as u64;
             let magnitude = (steps << format.mantissa_bits) + units;
             if magnitude > format.max_finite() {
@@ -149,8 +152,8 @@ fn round_to_units(finite: Finite, ulp: i32) -> u64 {
     }
 }
 
-/// [SEMANTICS §5.4](crate::semantics): the range test is made on the value itself, then `round_mode` picks one of two
-/// neighbours.
+/// [SEMANTICS §5.4](crate::semantics): the range test is made on the value itself, then
+/// `round_mode` picks one of two neighbours.
 fn encode_scale(format: &FloatFormat, rules: Rules, value: ExactValue) -> u64 {
     let beyond = |code| if rules.saturate { code } else { format.nan(false) };
     let below = beyond(0);
@@ -188,8 +191,8 @@ fn keep_low_bits(integer: Finite) -> u64 {
     if integer.negative { integer.significand.wrapping_neg() } else { integer.significand }
 }
 
-/// [SEMANTICS §7.2–7.3](crate::semantics): truncate toward zero and keep the low bits, if the table's range holds the
-/// number.
+/// [SEMANTICS §7.2–7.3](crate::semantics): truncate toward zero and keep the low bits, if the
+/// table's range holds the number.
 fn encode_integer(to: ElementType, value: ExactValue) -> u64 {
     const TWO_31: i128 = 1 << 31;
     const TWO_63: i128 = 1 << 63;
@@ -217,7 +220,8 @@ fn is_positive(value: ExactValue) -> bool {
     }
 }
 
-/// The integer part; `None` when it needs more than 126 bits, which is beyond every range asked for.
+/// The integer part; `None` when it needs more than 126 bits, which is beyond every range asked
+/// for.
 fn truncate(finite: Finite) -> Option<i128> {
     let Finite { negative, significand, exponent } = finite;
     let magnitude = match exponent {
@@ -229,8 +233,8 @@ fn truncate(finite: Finite) -> Option<i128> {
     Some(if negative { -magnitude } else { magnitude })
 }
 
-/// Writes a code as a carrier holds it: native byte order, small signed integers sign-extended. `place` is as wide as
-/// the carrier.
+/// Writes a code as a carrier holds it: native byte order, small signed integers sign-extended.
+/// `place` is as wide as the carrier.
 pub(crate) fn write_carrier(ty: ElementType, code: u64, place: &mut [u8]) {
     let code = match ty.family() {
         Family::Signed => {

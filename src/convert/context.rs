@@ -28,7 +28,8 @@ pub(super) struct Context<'o> {
     pub(super) contradictions: Vec<String>,
     /// The nodes that stay as they are as a whole, with the reason.
     pub(super) kept: Table<NodeId, String>,
-    /// What stays as it is that is no node's: what bodies return, defaults of inputs; with the reason.
+    /// What stays as it is that is no node's: what bodies return, defaults of inputs; with the
+    /// reason.
     pub(super) fixed: Vec<(Point, String)>,
     /// Which places have one type.
     pub(super) classes: Classes,

@@ -140,8 +140,8 @@ pub(super) fn floats(tensor: &TensorProto, folder: Option<&Path>) -> Result<Vec<
     Ok(floats)
 }
 
-/// Writes the data that a tensor has beside the model, converted if [`recast`] or [`coded`] says so.
-/// Returns how many bytes. Fails when it cannot be read or written.
+/// Writes the data that a tensor has beside the model, converted if [`recast`] or [`coded`] says
+/// so. Returns how many bytes. Fails when it cannot be read or written.
 pub(super) fn stream(
     tensor: &TensorProto,
     folder: Option<&Path>,

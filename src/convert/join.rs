@@ -390,7 +390,8 @@ fn is_free(node: &Node, context: &Context) -> bool {
     moves || sequences::moves(node) || makes_any || (takes && !makes)
 }
 
-/// Why an input stays as it is, though its schema lets it have another type. DOUBLE has all that FLOAT statistics have.
+/// Why an input stays as it is, though its schema lets it have another type. DOUBLE has all that
+/// FLOAT statistics have.
 fn stays_by_place(node: &Node, place: usize, is_double: bool) -> Option<&'static str> {
     match (node.op_type(), place) {
         ("BatchNormalization", 3 | 4) if node.opset >= 14 && !is_double => Some("statistics"),

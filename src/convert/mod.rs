@@ -1,5 +1,5 @@
-//! Models written in another floating-point type, for any runtime: strongly typed, as ONNX's schemas have it, with casts only
-//! where types meet.
+//! Models written in another floating-point type, for any runtime: strongly typed, as ONNX's
+//! schemas have it, with casts only where types meet.
 //!
 //! [`convert`] is a list of passes over the model's graph. Analyses come first: the types of all
 //! values (`types`), the nodes that stay (`keep`), the places that have one type whatever it is

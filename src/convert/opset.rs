@@ -156,8 +156,8 @@ fn axis_change(graph: &Graph, node: &Node) -> Option<String> {
         .then(|| "it is over one axis alone since 13, and which is its last is not told".into())
 }
 
-/// What a node gives and wants, of its type or, where that is not known, of one of the old version's types, that the new one
-/// does not have.
+/// What a node gives and wants, of its type or, where that is not known, of one of the old
+/// version's types, that the new one does not have.
 fn parameters_change(context: &Context, node: &Node, old: &Schema, new: &Schema) -> Option<String> {
     let is_lost = |value: Option<ValueId>, old_ty, new_ty| {
         let known = value.and_then(|value| context.types.get(value));

@@ -263,7 +263,8 @@ fn remove_cast(graph: &mut Graph, context: &mut Context, id: NodeId) {
     context.counts.removed_casts += usize::from(graph.remove(id));
 }
 
-/// Has what makes the input of a cast that changes nothing make what a body returns, under its name.
+/// Has what makes the input of a cast that changes nothing make what a body returns, under its
+/// name.
 fn rename_maker(
     graph: &mut Graph,
     context: &mut Context,

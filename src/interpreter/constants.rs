@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::plug::guard::without_panic;
 
 impl Interpreter {
-    /// A value of the main graph that nodes make of constants alone, by its name. `None` if there is no such value, it is made
-    /// of inputs or in bodies as well, or is no tensor.
+    /// A value of the main graph that nodes make of constants alone, by its name. `None` if there
+    /// is no such value, it is made of inputs or in bodies as well, or is no tensor.
     ///
     /// # Errors
     ///

@@ -34,8 +34,9 @@ pub(super) fn branch(
     run.inner(&Time { node: id, body, is_first: true, sources: &[], targets: &targets }, vec![])
 }
 
-/// `Loop`: runs its body until it says so, or as often as it is told. What the body takes is the number of the iteration, the
-/// condition, and what the iteration before has left; what it makes behind these is stacked along a new first axis.
+/// `Loop`: runs its body until it says so, or as often as it is told. What the body takes is the
+/// number of the iteration, the condition, and what the iteration before has left; what it makes
+/// behind these is stacked along a new first axis.
 pub(super) fn repeat(
     run: &mut ModelRun,
     id: NodeId,

@@ -1,7 +1,8 @@
 //! What the casts of nodes have done, added to an audit of the whole model.
 //!
-//! A node is built as a model of its own, with probes of its own; nodes that are alike share them. So after each run of a node
-//! what its probes have counted is taken from there and added to the rows of that node.
+//! A node is built as a model of its own, with probes of its own; nodes that are alike share them.
+//! So after each run of a node what its probes have counted is taken from there and added to the
+//! rows of that node.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -34,8 +35,8 @@ impl Counted {
         self.audit.is_same(audit)
     }
 
-    /// Adds what was counted of a node that was built under a name, which need not be its own, by another run or by
-    /// another part of the same one.
+    /// Adds what was counted of a node that was built under a name, which need not be its own, by
+    /// another run or by another part of the same one.
     pub(super) fn add(
         &self,
         graph: &Graph,

@@ -1,4 +1,5 @@
-//! Runs a body inside a node, once: every branch, and every turn of a loop or scan. An observer is shown it.
+//! Runs a body inside a node, once: every branch, and every turn of a loop or scan. An observer is
+//! shown it.
 
 use onnx_cast_graph::{BodyId, NodeId, ValueId};
 use tract_onnx::prelude::TractResult;
@@ -24,7 +25,8 @@ pub(super) enum OutputTarget {
     Nowhere,
     /// The node's output is what the body has made last.
     Last(usize),
-    /// They are stacked, in the output at a place, along an axis, the last first if they are turned round.
+    /// They are stacked, in the output at a place, along an axis, the last first if they are turned
+    /// round.
     Stacked {
         output: usize,
         axis: i64,

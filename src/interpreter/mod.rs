@@ -1,18 +1,20 @@
 //! A model run node by node, on concrete values.
 //!
-//! A plan of tract's types, folds and optimises a whole model before it runs, each node against all others, and holds every
-//! weight in the form that its kernels take. That is right for a model that runs often. To check a conversion, shapes are
-//! known, each node runs a few times at most, and every tensor is wanted: so [`Interpreter`] walks the [`Graph`] in
-//! topological order (`run`). Each node is a model of its own, of the types and shapes that are there: it goes through the same
-//! passes and is built by the same operators as in a plan (`node`), so both ways give the same values. Nodes that are alike in
-//! all but their values share what was built. A `value` is dropped behind its last use
-//! (`schedule`), a weight is read where it is needed, and what a model makes of weights alone may
-//! be asked for (`constants`).
+//! A plan of tract's types, folds and optimises a whole model before it runs, each node against all
+//! others, and holds every weight in the form that its kernels take. That is right for a model that
+//! runs often. To check a conversion, shapes are known, each node runs a few times at most, and
+//! every tensor is wanted: so [`Interpreter`] walks the [`Graph`] in topological order (`run`).
+//! Each node is a model of its own, of the types and shapes that are there: it goes through the
+//! same passes and is built by the same operators as in a plan (`node`), so both ways give the same
+//! values. Nodes that are alike in all but their values share what was built. A `value` is dropped
+//! behind its last use (`schedule`), a weight is read where it is needed, and what a model makes of
+//! weights alone may be asked for (`constants`).
 //!
-//! What decides which nodes run (`If`, `Loop`, `Scan`) and what holds several tensors (sequences, optionals) is run here
-//! (`operators`, `control`, `scan`, `sequences`, each body by `inner`), and so are operators that tract does not have
-//! (`kernels`): bodies are graphs, and nothing has a symbol for a size, so what tract refuses of sizes that data decides does
-//! not arise. Whoever watches a run is shown each node (`observer`), and an audit what its casts do (`counted`).
+//! What decides which nodes run (`If`, `Loop`, `Scan`) and what holds several tensors (sequences,
+//! optionals) is run here (`operators`, `control`, `scan`, `sequences`, each body by `inner`), and
+//! so are operators that tract does not have (`kernels`): bodies are graphs, and nothing has a
+//! symbol for a size, so what tract refuses of sizes that data decides does not arise. Whoever
+//! watches a run is shown each node (`observer`), and an audit what its casts do (`counted`).
 
 #![forbid(unsafe_code)]
 
@@ -52,9 +54,9 @@ use schedule::Schedules;
 pub use value::OnnxValue;
 use value::RuntimeValue;
 
-/// Runs a model node by node, in topological order. It loads in a time that is linear in the nodes, runs operators of control
-/// flow and sequences that tract does not have, and holds few values at a time; a plan that tract has optimised runs faster,
-/// and often.
+/// Runs a model node by node, in topological order. It loads in a time that is linear in the nodes,
+/// runs operators of control flow and sequences that tract does not have, and holds few values at a
+/// time; a plan that tract has optimised runs faster, and often.
 ///
 /// ```
 /// use tract_onnx::prelude::*;
@@ -78,8 +80,8 @@ pub struct Interpreter {
 }
 
 impl Interpreter {
-    /// Reads a model's file but its weights, and puts functions in the place of their calls. Nodes are built, and weights read,
-    /// when they run.
+    /// Reads a model's file but its weights, and puts functions in the place of their calls. Nodes
+    /// are built, and weights read, when they run.
     ///
     /// # Errors
     ///
@@ -89,7 +91,8 @@ impl Interpreter {
         Interpreter::of_proto(onnx, proto, path.as_ref().parent())
     }
 
-    /// As [`Interpreter::open`], of a model that was read already, whose external data is in `folder`.
+    /// As [`Interpreter::open`], of a model that was read already, whose external data is in
+    /// `folder`.
     ///
     /// # Errors
     ///
@@ -107,8 +110,8 @@ impl Interpreter {
         Ok(Interpreter { graph, sizes, builder, schedules, runners })
     }
 
-    /// Has an audit of this model ([`Survey::audit`](crate::survey::Survey::audit)) count what its casts do when it runs, as the
-    /// probes of a plan do.
+    /// Has an audit of this model ([`Survey::audit`](crate::survey::Survey::audit)) count what its
+    /// casts do when it runs, as the probes of a plan do.
     pub fn watch(&self, audit: &Audit) {
         self.builder.watch(audit);
     }
@@ -123,8 +126,8 @@ impl Interpreter {
         self.open_inputs(self.graph.main()).map(|id| &*self.graph.value(id).name).collect()
     }
 
-    /// tract's model of the inputs that have no default, and of nothing that computes: what is declared of them can be read of it
-    /// where tract cannot load the whole.
+    /// tract's model of the inputs that have no default, and of nothing that computes: what is
+    /// declared of them can be read of it where tract cannot load the whole.
     ///
     /// # Errors
     ///
@@ -149,8 +152,8 @@ impl Interpreter {
     ///
     /// # Errors
     ///
-    /// When an input is missing, a node cannot be built for its inputs, or cannot be run on them; an error names the node. An
-    /// output that is a sequence or an optional is an error as well.
+    /// When an input is missing, a node cannot be built for its inputs, or cannot be run on them;
+    /// an error names the node. An output that is a sequence or an optional is an error as well.
     pub fn run(&self, inputs: Vec<OnnxTensor>) -> Result<Vec<OnnxTensor>> {
         without_panic(|| self.outputs(inputs, ModelRun::new(self))).map_err(Error::of)
     }
@@ -222,8 +225,8 @@ impl Interpreter {
 mod tests {
     use super::*;
 
-    /// What stands in the tables of this folder, but for what plans have too, is what the rest of the crate takes to run here
-    /// alone.
+    /// What stands in the tables of this folder, but for what plans have too, is what the rest of
+    /// the crate takes to run here alone.
     #[test]
     fn what_runs_alone_is_in_the_tables() {
         let here = operators::OPERATORS.iter().map(|(name, ..)| ("", *name));

@@ -12,8 +12,9 @@ use crate::cast::element_type::ElementType;
 use crate::error::{Error, Result};
 use crate::plug::guard::without_panic;
 
-/// Watches a run of an [`Interpreter`] ([`Interpreter::run_observed`]), and may change what it sees. The nodes of a body are
-/// seen before the node that holds it, once for each time that the body runs.
+/// Watches a run of an [`Interpreter`] ([`Interpreter::run_observed`]), and may change what it
+/// sees. The nodes of a body are seen before the node that holds it, once for each time that the
+/// body runs.
 pub trait Observer {
     /// The observer that is told what this one has no function for: one that wraps another passes
     /// on whatever there is to see by naming it.
@@ -21,8 +22,9 @@ pub trait Observer {
         None
     }
 
-    /// What a node is known to make of what it is about to be given, by place, so that it does not run; `None` where that is
-    /// not known. A node that holds bodies is not asked for. Of another number of outputs than the node has the run fails.
+    /// What a node is known to make of what it is about to be given, by place, so that it does not
+    /// run; `None` where that is not known. A node that holds bodies is not asked for. Of another
+    /// number of outputs than the node has the run fails.
     fn known(&mut self, node: &NodeRun) -> Option<Vec<Option<SharedTensor>>> {
         self.next()?.known(node)
     }
@@ -76,12 +78,14 @@ pub trait Observer {
 pub struct ObservedTensor {
     /// The value's name in the file; inside functions, behind the names of their calls.
     pub name: Arc<str>,
-    /// The path of the graph in which it is made below the main one, in steps `node.attribute`; empty for the main graph.
+    /// The path of the graph in which it is made below the main one, in steps `node.attribute`;
+    /// empty for the main graph.
     pub graph: Arc<str>,
     /// What the elements are.
     pub element_type: ElementType,
-    /// The carrier, as tract has it. A large matrix that is a constant, or that `DequantizeLinear` or `Transpose` makes, may not
-    /// be in memory until its elements are asked for, as that of [`read_late`](crate::tensor_proto::read_late).
+    /// The carrier, as tract has it. A large matrix that is a constant, or that `DequantizeLinear`
+    /// or `Transpose` makes, may not be in memory until its elements are asked for, as that of
+    /// [`read_late`](crate::tensor_proto::read_late).
     pub tensor: Arc<Tensor>,
     /// Whether it is an initializer.
     pub is_constant: bool,
@@ -98,7 +102,8 @@ impl From<ObservedTensor> for RuntimeValue {
 pub struct BodyInput {
     /// The value in the body.
     pub value: ObservedTensor,
-    /// What it is, or is a part of: an input of the node, or what the body has made the time before.
+    /// What it is, or is a part of: an input of the node, or what the body has made the time
+    /// before.
     pub source: ObservedTensor,
     /// The axis and the place along it where it is part of its source.
     pub part: Option<(usize, usize)>,
@@ -111,8 +116,8 @@ pub struct BodyOutput {
     pub value: ObservedTensor,
     /// The place of the node's output that it becomes.
     pub output: usize,
-    /// The axis along which those of all times are stacked, and whether the last is the first there; `None` where the last time
-    /// counts.
+    /// The axis along which those of all times are stacked, and whether the last is the first
+    /// there; `None` where the last time counts.
     pub stacks: Option<(usize, bool)>,
 }
 

@@ -1,4 +1,5 @@
-//! The operators that run here rather than by tract: those of control flow, and those of what holds several tensors.
+//! The operators that run here rather than by tract: those of control flow, and those of what holds
+//! several tensors.
 
 use onnx_cast_graph::{Graph, NodeId, NodeView, Table};
 

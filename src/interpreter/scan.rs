@@ -15,7 +15,8 @@ struct ScanLane {
     is_reversed: bool,
 }
 
-/// The states of the body come first, then what is scanned; states are handed on, other outputs stacked.
+/// The states of the body come first, then what is scanned; states are handed on, other outputs
+/// stacked.
 pub(super) fn scan(
     run: &mut ModelRun,
     id: NodeId,

@@ -57,7 +57,8 @@ impl From<OnnxValue> for RuntimeValue {
 }
 
 impl TypedTensor {
-    /// A tensor in its type's carrier: tract computes sizes as symbolic dimensions, which are INT64 in ONNX.
+    /// A tensor in its type's carrier: tract computes sizes as symbolic dimensions, which are INT64
+    /// in ONNX.
     pub(super) fn new(ty: ElementType, tensor: Tensor) -> TractResult<TypedTensor> {
         let is_size = tensor.datum_type() == DatumType::TDim && ty == ElementType::Int64;
         let tensor = if is_size { tensor.cast_to_dt(DatumType::I64)?.into_owned() } else { tensor };

@@ -1,10 +1,12 @@
-//! Files whose declared types or casts contradict the graph, made right for any runtime, and casts that change no value.
+//! Files whose declared types or casts contradict the graph, made right for any runtime, and casts
+//! that change no value.
 //!
-//! A pass over the graph: before, `h = Cast<to=FLOAT>(x)`, declared FLOAT16 and added to a FLOAT16; after,
-//! `h = Cast<to=FLOAT16>(x)`. Of a file that is mended everything else stays as it is, byte for byte: what the pass has
-//! changed in the graph is written as edits of the file.
+//! A pass over the graph: before, `h = Cast<to=FLOAT>(x)`, declared FLOAT16 and added to a FLOAT16;
+//! after, `h = Cast<to=FLOAT16>(x)`. Of a file that is mended everything else stays as it is, byte
+//! for byte: what the pass has changed in the graph is written as edits of the file.
 //!
-//! - `walk`: the pass; `settle`: which side of a contradiction is mended; `wants`: the types that users want
+//! - `walk`: the pass; `settle`: which side of a contradiction is mended; `wants`: the types that
+//!   users want
 //! - `redundant`: the casts that change no value
 //! - `patch`: what a mended graph changes in its file; `edits`: of a message in its wire form
 //! - `change`: what was changed
@@ -32,7 +34,8 @@ use crate::typed::inference::infer;
 pub use change::{Change, ChangeKind};
 use walk::MendingWalk;
 
-/// How often a model is walked through at most: what one walk mends may show the next what else is wrong.
+/// How often a model is walked through at most: what one walk mends may show the next what else is
+/// wrong.
 const WALKS: usize = 32;
 
 /// A model's file after [`mend`].
@@ -47,10 +50,11 @@ pub struct Mended {
     pub left: Vec<String>,
 }
 
-/// Mends an ONNX file: a `Cast` whose target type its declaration and its users contradict, types that are declared other than
-/// they are made, inputs of a type that their node cannot have beside the others, casts that are missing there, and casts and
-/// chains of casts that change no value. Subgraphs and functions are mended too. What else the file holds, fields that this
-/// crate does not know included, stays as it is.
+/// Mends an ONNX file: a `Cast` whose target type its declaration and its users contradict, types
+/// that are declared other than they are made, inputs of a type that their node cannot have beside
+/// the others, casts that are missing there, and casts and chains of casts that change no value.
+/// Subgraphs and functions are mended too. What else the file holds, fields that this crate does
+/// not know included, stays as it is.
 ///
 /// ```
 /// let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/node/cast_opset19_FLOAT_to_FLOAT8E4M3FN/model.onnx");

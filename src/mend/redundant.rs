@@ -25,8 +25,8 @@ impl MendingWalk {
         }
     }
 
-    /// Removes a cast where another value can stand for what it makes, and the casts before it that nobody uses then. `false` if
-    /// it stays.
+    /// Removes a cast where another value can stand for what it makes, and the casts before it that
+    /// nobody uses then. `false` if it stays.
     pub(super) fn remove(
         &mut self,
         graph: &mut Graph,
@@ -57,8 +57,8 @@ impl MendingWalk {
         true
     }
 
-    /// Whether a value can have the name of what a cast makes, which must keep it: one that is made beside the cast, and that
-    /// nothing uses but the casts between the two.
+    /// Whether a value can have the name of what a cast makes, which must keep it: one that is made
+    /// beside the cast, and that nothing uses but the casts between the two.
     fn can_be_renamed(&self, graph: &Graph, cast: NodeId, same: ValueId) -> bool {
         let body = graph.node(cast).body();
         let is_beside = graph.maker(same).is_some_and(|maker| graph.node(maker).body() == body);

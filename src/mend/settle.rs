@@ -14,8 +14,9 @@ use crate::onnx::operators::schema::{self, ParameterType, Schema};
 use crate::typed::inference::{KnownTypes, declared};
 
 impl MendingWalk {
-    /// Settles what a cast makes that is to make `made`. Where its declaration says another type, the users decide; without
-    /// any, an output stays what it is declared, which is what is around the graph relies on, and an inner value what it is.
+    /// Settles what a cast makes that is to make `made`. Where its declaration says another type,
+    /// the users decide; without any, an output stays what it is declared, which is what is around
+    /// the graph relies on, and an inner value what it is.
     pub(super) fn settle_cast(
         &mut self,
         graph: &mut Graph,
@@ -41,7 +42,8 @@ impl MendingWalk {
         made
     }
 
-    /// Gives a `Cast` another target; `false` if it is none, or its operator's version does not have the type.
+    /// Gives a `Cast` another target; `false` if it is none, or its operator's version does not
+    /// have the type.
     fn set_target(&mut self, graph: &mut Graph, id: NodeId, ty: ElementType) -> bool {
         let node = graph.node(id);
         let Ok(spec) = CastSpec::of(node, node.opset) else { return false };
@@ -122,7 +124,8 @@ impl MendingWalk {
         let Some(attribute) = Behaviour::of(node).type_attribute else { return };
         let given = int(node, attribute.name).and_then(|id| i32::try_from(id).ok());
         let Some(given) = given.and_then(ElementType::from_id) else { return };
-        // The attribute is about an output that no input gives a type, if there is one; the last output may be repeated.
+        // The attribute is about an output that no input gives a type, if there is one; the last
+        // output may be repeated.
         let outputs = (0..=node.outputs().len() + 2).map_while(|place| schema.output(place));
         let bound: Option<Vec<ElementType>> = outputs
             .filter(|output| schema.only_type(output.ty).is_none())
@@ -138,8 +141,9 @@ impl MendingWalk {
         }
     }
 
-    /// The type that a variable is to stand for: what the users of the outputs want; else what is declared of these; else what
-    /// the constants are. `None` for no change, or where there is nothing to tell it by.
+    /// The type that a variable is to stand for: what the users of the outputs want; else what is
+    /// declared of these; else what the constants are. `None` for no change, or where there is
+    /// nothing to tell it by.
     fn common_type(
         &self,
         known: &KnownTypes,
@@ -170,8 +174,8 @@ impl MendingWalk {
         declared.or_else(|| bound.iter().find_map(constant))
     }
 
-    /// Gives a node an input of another type: of the cast that makes it with a better target, of a value that has the same
-    /// numbers, or of a new cast.
+    /// Gives a node an input of another type: of the cast that makes it with a better target, of a
+    /// value that has the same numbers, or of a new cast.
     fn settle_input(&mut self, known: &mut KnownTypes, id: NodeId, place: usize, ty: ElementType) {
         let Some(value) = known.graph.node(id).input(place) else { return };
         let Some(from) = known.ty(value) else { return };
@@ -198,7 +202,8 @@ impl MendingWalk {
         }
     }
 
-    /// Gives the cast that a value comes from a better target, if all that use it and what is between want that type.
+    /// Gives the cast that a value comes from a better target, if all that use it and what is
+    /// between want that type.
     fn retarget(&mut self, known: &mut KnownTypes, mut value: ValueId, ty: ElementType) -> bool {
         loop {
             let graph = &*known.graph;

@@ -1,4 +1,5 @@
-//! The walk through a model in the order of computation, on which types are settled and casts removed.
+//! The walk through a model in the order of computation, on which types are settled and casts
+//! removed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +16,8 @@ use crate::typed::inference::{KnownTypes, Visitor, declared};
 
 /// What is found out on one walk.
 pub(super) struct MendingWalk {
-    /// Whether casts that change nothing are removed, beside types that contradict each other being mended.
+    /// Whether casts that change nothing are removed, beside types that contradict each other being
+    /// mended.
     removes: bool,
     pub(super) changes: Vec<Change>,
     /// What contradicts itself and cannot be mended.
@@ -100,7 +102,8 @@ impl MendingWalk {
         }
     }
 
-    /// Whether the branches of an `If` make a value of one type, and the body of a `Loop` what it is given.
+    /// Whether the branches of an `If` make a value of one type, and the body of a `Loop` what it
+    /// is given.
     fn check_bodies(&mut self, known: &KnownTypes, value: ValueId) {
         let graph = &*known.graph;
         let Some(id) = graph.maker(value) else { return };
@@ -150,7 +153,8 @@ impl MendingWalk {
         }
     }
 
-    /// Whether a value must keep its name: an output of a graph or a function, and what annotations are about.
+    /// Whether a value must keep its name: an output of a graph or a function, and what annotations
+    /// are about.
     pub(super) fn is_pinned(&self, graph: &Graph, value: ValueId) -> bool {
         let held = graph.value(value);
         held.is_output() || self.annotated.contains(&*held.name)
@@ -215,7 +219,8 @@ fn declare(declared: Option<&mut TypeProto>, ty: ElementType) -> Option<ElementT
     Some(from)
 }
 
-/// A name in a body as messages have it: below the main graph and in functions with the path in front.
+/// A name in a body as messages have it: below the main graph and in functions with the path in
+/// front.
 fn place(graph: &Graph, body: BodyId, name: &str) -> String {
     let path = &*graph.body(body).path;
     let main = &*graph.body(graph.main()).path;

@@ -1,4 +1,5 @@
-//! Which element type the users of a value want it to have, from the end of a graph to its beginning.
+//! Which element type the users of a value want it to have, from the end of a graph to its
+//! beginning.
 
 use std::collections::HashMap;
 
@@ -63,7 +64,8 @@ struct UserWants<'k, 'g> {
 }
 
 impl UserWants<'_, '_> {
-    /// What a node wants its inputs to be: their only type, or that of the other values of the same type variable.
+    /// What a node wants its inputs to be: their only type, or that of the other values of the same
+    /// type variable.
     fn wanted_by(&self, node: &Node, schema: &'static Schema) -> Vec<(ValueId, ElementType)> {
         let mut wanted = vec![];
         let mut variables = HashMap::new();
@@ -85,8 +87,9 @@ impl UserWants<'_, '_> {
         wanted
     }
 
-    /// What a type variable is: by constants and the graph's inputs, by what is wanted of the outputs, by what is declared of
-    /// them; and what the first two inputs that are declared say, with their places.
+    /// What a type variable is: by constants and the graph's inputs, by what is wanted of the
+    /// outputs, by what is declared of them; and what the first two inputs that are declared say,
+    /// with their places.
     fn variable(
         &self,
         node: &Node,

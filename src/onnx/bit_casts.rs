@@ -1,5 +1,5 @@
-//! `BitCast` nodes: what one asks for, and the private form in which tract's loader gets it ([SEMANTICS
-//! §14](crate::semantics)).
+//! `BitCast` nodes: what one asks for, and the private form in which tract's loader gets it
+//! ([SEMANTICS §14](crate::semantics)).
 
 use onnx_cast_graph::{Node, counted};
 
@@ -85,7 +85,8 @@ impl BitCastSpec {
         Error::of_node(&self.node, BIT_CAST, format!("{problem}, the model imports {opset}"))
     }
 
-    /// Checks the input's type. Fails when the operator does not have it, or it is not as wide as the target.
+    /// Checks the input's type. Fails when the operator does not have it, or it is not as wide as
+    /// the target.
     pub(crate) fn check(&self, from: ElementType) -> Result<(), Error> {
         let allows =
             |schema: &Schema| schema.input(0).is_some_and(|input| schema.allows(input.ty, from));

@@ -1,4 +1,5 @@
-//! What of a file contradicts itself as a whole, so that whoever reads it could take it for either: refused by name.
+//! What of a file contradicts itself as a whole, so that whoever reads it could take it for either:
+//! refused by name.
 
 use std::collections::HashMap;
 
@@ -7,9 +8,9 @@ use tract_onnx::pb::{ModelProto, OperatorSetIdProto};
 
 use crate::error::{Cause, Error};
 
-/// Checks that a model, and each of its functions, imports a domain in one version and under one name, and ONNX's own in a
-/// version that there is.
-/// Fails when it does not: by the one version ONNX Runtime and by the other the package `onnx` would read the nodes.
+/// Checks that a model, and each of its functions, imports a domain in one version and under one
+/// name, and ONNX's own in a version that there is. Fails when it does not: by the one version ONNX
+/// Runtime and by the other the package `onnx` would read the nodes.
 pub(crate) fn check(proto: &ModelProto) -> Result<(), Error> {
     check_imports(&proto.opset_import)?;
     for function in &proto.functions {

@@ -28,7 +28,8 @@ pub(crate) fn leaves_open(declared: Option<&TypeProto>) -> bool {
     shape(declared).is_none_or(|shape| shape.dim.iter().any(|dim| !is_number(&dim.value)))
 }
 
-/// Whether a declaration has a dimension of which nothing is said, not even a name, or gives no shape.
+/// Whether a declaration has a dimension of which nothing is said, not even a name, or gives no
+/// shape.
 pub(crate) fn is_open(declared: Option<&TypeProto>) -> bool {
     let is_unknown = |value: &Option<DimValue>| match value {
         Some(DimValue::DimValue(size)) => *size < 0,

@@ -75,8 +75,9 @@ pub(crate) enum FieldPayload {
 }
 
 impl<R: BufRead + Seek> FieldReader<R> {
-    /// The tag of the next field of a message that ends there, and what stands behind it; `None` at the end.
-    /// Fails when the file cannot be read. What is no message ends too early or is invalid data.
+    /// The tag of the next field of a message that ends there, and what stands behind it; `None` at
+    /// the end. Fails when the file cannot be read. What is no message ends too early or is invalid
+    /// data.
     pub(crate) fn field(&mut self, end: u64) -> io::Result<Option<(u64, FieldPayload)>> {
         let malformed = || io::Error::from(io::ErrorKind::InvalidData);
         if self.at >= end {

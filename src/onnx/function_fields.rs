@@ -1,8 +1,9 @@
 //! The fields of model-local functions that tract's messages do not have.
 //!
-//! tract's `FunctionProto` and `NodeProto` are older than overloads, attribute defaults and the types of a function's
-//! values, so decoding drops them. Here they are decoded beside, and put where a `ModelProto` has room: an overload joins
-//! the function's and its callers' names, the rest goes into nodes of this crate's domain at the head of the function.
+//! tract's `FunctionProto` and `NodeProto` are older than overloads, attribute defaults and the
+//! types of a function's values, so decoding drops them. Here they are decoded beside, and put
+//! where a `ModelProto` has room: an overload joins the function's and its callers' names, the rest
+//! goes into nodes of this crate's domain at the head of the function.
 
 use onnx_cast_graph::{graph_attribute, named_value};
 use prost::Message;
@@ -16,7 +17,8 @@ use crate::onnx::lowered::DOMAIN;
 const DEFAULTS: &str = "AttributeDefaults";
 const VALUE_INFO: &str = "ValueInfo";
 
-/// A model's functions and what may call them, by the fields that tract lacks. The tags are those of onnx.proto.
+/// A model's functions and what may call them, by the fields that tract lacks. The tags are those
+/// of onnx.proto.
 #[derive(Clone, PartialEq, Message)]
 struct ModelFields {
     #[prost(message, optional, tag = "7")]
@@ -149,7 +151,8 @@ impl FunctionParts<'_> {
         }
     }
 
-    /// Takes apart what [`restore`] has put together. Of a function that was decoded elsewhere only the body is there.
+    /// Takes apart what [`restore`] has put together. Of a function that was decoded elsewhere only
+    /// the body is there.
     pub(crate) fn of(function: &FunctionProto) -> FunctionParts<'_> {
         let (mut body, mut defaults, mut value_info) = (&function.node[..], &[][..], &[][..]);
         while let [node, rest @ ..] = body

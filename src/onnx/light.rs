@@ -1,5 +1,6 @@
-//! A model's message without its weights, which stay in the file: initializers that the file holds, those of bodies as well, become
-//! external data of the file itself. What is decoded is small then, and a weight is read where it is needed.
+//! A model's message without its weights, which stay in the file: initializers that the file holds,
+//! those of bodies as well, become external data of the file itself. What is decoded is small then,
+//! and a weight is read where it is needed.
 
 #![forbid(unsafe_code)]
 
@@ -16,8 +17,8 @@ use super::fields::{FieldPayload, FieldReader};
 /// From how many bytes on data stays in the file.
 const LEAST: u64 = 1 << 12;
 
-/// The bytes of a model's file without its large weights; `None` where they cannot stay there: the file is a link, or is not what
-/// it should be, which reading all of it will tell.
+/// The bytes of a model's file without its large weights; `None` where they cannot stay there: the
+/// file is a link, or is not what it should be, which reading all of it will tell.
 pub(crate) fn read(path: &Path) -> Option<Vec<u8>> {
     let name = path.file_name()?.to_str()?;
     if !fs::symlink_metadata(path).ok()?.is_file() {

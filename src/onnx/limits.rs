@@ -1,5 +1,6 @@
-//! Limits: how large a model may be, so that a small file cannot ask for more than there is. Here they are held against what
-//! a file says; `ops/host/checked/allowance` holds them against what tract would make of it.
+//! Limits: how large a model may be, so that a small file cannot ask for more than there is. Here
+//! they are held against what a file says; `ops/host/checked/allowance` holds them against what
+//! tract would make of it.
 
 #![forbid(unsafe_code)]
 
@@ -15,12 +16,12 @@ use super::node::{node_name, subgraphs};
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error};
 
-/// What a model may be made of, beyond which [`CastOnnx`](crate::CastOnnx) refuses it by an error of kind
-/// [`Limit`](crate::ErrorKind::Limit).
+/// What a model may be made of, beyond which [`CastOnnx`](crate::CastOnnx) refuses it by an error
+/// of kind [`Limit`](crate::ErrorKind::Limit).
 ///
-/// The defaults are such that a hostile file of a few bytes needs neither gigabytes nor minutes. All but
-/// [`loaded_nodes`](Limits::loaded_nodes), which a model with many nodes and hardly any weights may need more of, are far beyond the
-/// models that people have.
+/// The defaults are such that a hostile file of a few bytes needs neither gigabytes nor minutes.
+/// All but [`loaded_nodes`](Limits::loaded_nodes), which a model with many nodes and hardly any
+/// weights may need more of, are far beyond the models that people have.
 ///
 /// ```
 /// let mut limits = tract_onnx_cast::Limits::default();
@@ -30,25 +31,30 @@ use crate::error::{Cause, Error};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes that a model takes in memory besides the data of its tensors: nodes, attributes, names and the like. An attribute of
-    /// two bytes in a file takes more than a kilobyte. Default: 512 MiB.
+    /// Bytes that a model takes in memory besides the data of its tensors: nodes, attributes, names
+    /// and the like. An attribute of two bytes in a file takes more than a kilobyte. Default: 512
+    /// MiB.
     pub bytes: u64,
-    /// Bytes of the tensors' data, in the model and beside it, each counted as often as it is read. Default: 1 TiB. Besides, side
-    /// files are read for no more than 256 MiB and eight times what they hold on the disk: holes do not count.
+    /// Bytes of the tensors' data, in the model and beside it, each counted as often as it is read.
+    /// Default: 1 TiB. Besides, side files are read for no more than 256 MiB and eight times what
+    /// they hold on the disk: holes do not count.
     pub data_bytes: u64,
     /// Nodes in all graphs and functions. Default: 2¹⁷.
     pub nodes: u64,
-    /// Nodes that tract is given to load: those of all graphs, functions put in place and what this crate adds included, with the
-    /// graphs' inputs, twice their outputs, and what nodes have of operands and results beyond six. tract's time grows by the square of
-    /// them, so a file that is small must not have many. A `Scan` inside the body of another it goes through three times for each time
-    /// that it goes through that one, and so the nodes of its body count three times. Default: 6144, and besides one for each KiB that
-    /// the tensors hold, as large models have large weights.
+    /// Nodes that tract is given to load: those of all graphs, functions put in place and what this
+    /// crate adds included, with the graphs' inputs, twice their outputs, and what nodes have of
+    /// operands and results beyond six. tract's time grows by the square of them, so a file that is
+    /// small must not have many. A `Scan` inside the body of another it goes through three times
+    /// for each time that it goes through that one, and so the nodes of its body count three times.
+    /// Default: 6144, and besides one for each KiB that the tensors hold, as large models have
+    /// large weights.
     pub loaded_nodes: u64,
     /// Elements of a tensor in the model. Default: 2⁴⁰.
     pub tensor_elements: u64,
-    /// Bytes of what tract makes of constants while it loads a model, whatever operator makes them, texts by their lengths; of
-    /// what operators such as `Expand`, `Tile` and `Pad` make of inputs each, beyond 16 times the inputs that the model declares; and
-    /// 8 for each place of a padded window. Default: 256 MiB, and besides 32 for each byte that the tensors hold.
+    /// Bytes of what tract makes of constants while it loads a model, whatever operator makes them,
+    /// texts by their lengths; of what operators such as `Expand`, `Tile` and `Pad` make of inputs
+    /// each, beyond 16 times the inputs that the model declares; and 8 for each place of a padded
+    /// window. Default: 256 MiB, and besides 32 for each byte that the tensors hold.
     pub made_bytes: u64,
     /// How deep graphs are nested. Default: 32.
     pub nesting: u64,
@@ -87,8 +93,8 @@ impl Limits {
         }
     }
 
-    /// Checks a decoded model, whose external data is in `folder`, and returns the limits of what is made of it: what grows with the
-    /// data that there really is.
+    /// Checks a decoded model, whose external data is in `folder`, and returns the limits of what
+    /// is made of it: what grows with the data that there really is.
     pub(crate) fn check(&self, proto: &ModelProto, folder: Option<&Path>) -> Result<Limits, Error> {
         const BYTES_PER_NODE: u64 = 1 << 10;
         /// Weights of four bits become FLOAT, and are transposed and packed then.
@@ -191,7 +197,8 @@ impl<'a> Sum<'a> {
 
     fn tensor(&mut self, tensor: &'a TensorProto, name: &str) -> Result<(), Error> {
         let size = |count: u64, dim: &i64| count.checked_mul(u64::try_from(*dim).ok()?);
-        // Dimensions that overflow are wrong whatever the limit, which is said where the tensor is read.
+        // Dimensions that overflow are wrong whatever the limit, which is said where the tensor is
+        // read.
         let elements = tensor.dims.iter().try_fold(1, size).unwrap_or(0);
         let place = || format!("tensor `{name}`");
         let Limits { tensor_elements, data_bytes, .. } = *self.limits;
@@ -212,8 +219,8 @@ impl<'a> Sum<'a> {
         within(place, "data_bytes", self.data, data_bytes)
     }
 
-    /// Checks that what is read of the side files is in a proportion to what they hold, and returns how many bytes the tensors hold.
-    /// Where the files are is checked when they are read.
+    /// Checks that what is read of the side files is in a proportion to what they hold, and returns
+    /// how many bytes the tensors hold. Where the files are is checked when they are read.
     fn check_files(&self, folder: Option<&Path>) -> Result<u64, Error> {
         const ALWAYS: u64 = 1 << 28;
         const TIMES: u64 = 8;

@@ -1,9 +1,10 @@
 //! What the passes tell the builders of [`ops`](crate::ops) about a node: the one codec.
 //!
-//! tract's loader gives a builder a `NodeProto` and nothing else, so what was found out about a node travels in one
-//! attribute of it, whose name no operator of ONNX can have. [`Lowered::write`] encodes it when the graph is exported and
-//! [`Lowered::read`] decodes it in the builder. Nodes whose operator becomes one of this crate's are of a domain of their
-//! own, which tract passes over and no model may use.
+//! tract's loader gives a builder a `NodeProto` and nothing else, so what was found out about a
+//! node travels in one attribute of it, whose name no operator of ONNX can have. [`Lowered::write`]
+//! encodes it when the graph is exported and [`Lowered::read`] decodes it in the builder. Nodes
+//! whose operator becomes one of this crate's are of a domain of their own, which tract passes over
+//! and no model may use.
 
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, NodeProto};
@@ -65,7 +66,8 @@ pub(crate) enum OperatorForm {
     ExactDivision,
     /// Weights that a product shares with a `Gather`.
     Tied,
-    /// Weights of a file beside the model, which stay there until it is decided how a product packs them.
+    /// Weights of a file beside the model, which stay there until it is decided how a product packs
+    /// them.
     Filed {
         stays: bool,
     },
@@ -165,7 +167,8 @@ impl Lowered {
         }
     }
 
-    /// Takes out of a node's message that it is built by another opset, and puts its own operator back. Returns the opset.
+    /// Takes out of a node's message that it is built by another opset, and puts its own operator
+    /// back. Returns the opset.
     pub(crate) fn unwrap_opset(node: &mut NodeProto) -> Result<i64, Error> {
         let opset = Lowered::read(node)?.and_then(|lowered| lowered.opset);
         let own =
@@ -320,9 +323,9 @@ fn decode(
     Some(Lowered { form, probe, opset })
 }
 
-/// What a cast's builder is told: by the passes, or by the node as it stands in a file where only the operators were
-/// registered, of a model that imports `opset`.
-/// Fails when the node asks for something that its operator's version does not have.
+/// What a cast's builder is told: by the passes, or by the node as it stands in a file where only
+/// the operators were registered, of a model that imports `opset`. Fails when the node asks for
+/// something that its operator's version does not have.
 pub(crate) fn cast_of(node: &NodeProto, opset: i64) -> Result<PrivateCast, Error> {
     match Lowered::read(node)?.map(|lowered| lowered.form) {
         Some(OperatorForm::Cast(cast)) => Ok(cast),

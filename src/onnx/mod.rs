@@ -1,5 +1,6 @@
-//! What ONNX says, and its messages: operators and their schemas, what casts and quantisers ask for by their versions, how large
-//! a model may be. No graph is edited here; that is the business of [`passes`](crate::passes).
+//! What ONNX says, and its messages: operators and their schemas, what casts and quantisers ask for
+//! by their versions, how large a model may be. No graph is edited here; that is the business of
+//! [`passes`](crate::passes).
 //!
 //! - `operators`: what ONNX and tract do in which operator
 //! - `cast_spec`, `quantizers`, `bit_casts`: what these nodes ask for, by their operators' versions
@@ -7,7 +8,8 @@
 //! - `node`: what messages call a node
 //! - `declared_shapes`: shapes as declared; `consistency`: what of a file contradicts itself
 //! - `function_fields`: the fields of functions that tract's messages lack
-//! - `limits`: how large a model may be; `wire`: the same of a file, before it is decoded; `fields`: messages in their wire form
+//! - `limits`: how large a model may be; `wire`: the same of a file, before it is decoded;
+//!   `fields`: messages in their wire form
 //! - `sparse`: sparse tensors, made dense
 //! - `light`: a file decoded without its weights, which stay there
 

@@ -1,4 +1,5 @@
-//! What messages call a node, and the error about one; what else is asked of nodes is the graph crate's.
+//! What messages call a node, and the error about one; what else is asked of nodes is the graph
+//! crate's.
 
 pub(crate) use onnx_cast_graph::{
     NodeView, attribute, attribute_type, default_opset, int, is_default_domain, subgraphs, word,
@@ -22,7 +23,8 @@ pub(crate) fn from_front(axis: i64, rank: usize) -> Option<usize> {
     usize::try_from(axis).ok().filter(|axis| *axis < rank)
 }
 
-/// The place in tract of what a node has at a place of the file: tract counts without what is left out.
+/// The place in tract of what a node has at a place of the file: tract counts without what is left
+/// out.
 pub(crate) fn place_in_tract(names: &[String], place: usize) -> Option<usize> {
     let (before, rest) = names.split_at_checked(place)?;
     rest.first().filter(|name| !name.is_empty())?;

@@ -1,5 +1,5 @@
-//! `QuantizeLinear` and `DequantizeLinear` nodes: what one asks for, by its operator's version, and the private form in
-//! which tract's loader gets it ([SEMANTICS §13](crate::semantics)).
+//! `QuantizeLinear` and `DequantizeLinear` nodes: what one asks for, by its operator's version, and
+//! the private form in which tract's loader gets it ([SEMANTICS §13](crate::semantics)).
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use crate::error::{Cause, Error};
 pub(crate) const QUANTIZE: &str = "QuantizeLinear";
 const DEQUANTIZE: &str = "DequantizeLinear";
 
-/// The domains beside ONNX's own in which exporters write the two operators, for types that the opset does not have yet.
+/// The domains beside ONNX's own in which exporters write the two operators, for types that the
+/// opset does not have yet.
 const FOREIGN: &[&str] = &["com.microsoft", "trt"];
 
 /// Whether a node is one of the two operators, as it stands in a file.
@@ -41,7 +42,8 @@ pub(crate) struct QuantizerSpec {
     pub(crate) saturate: bool,
     pub(crate) precision: Option<ElementType>,
     pub(crate) output: Option<ElementType>,
-    /// The types of x, the scale and the zero point, where they are exotic; native ones are what tract says.
+    /// The types of x, the scale and the zero point, where they are exotic; native ones are what
+    /// tract says.
     pub(crate) exotic: [Option<ElementType>; 3],
 }
 
@@ -49,8 +51,9 @@ pub(crate) struct QuantizerSpec {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QuantizerNode {
-    /// The node's name, or its output where it has none; in a model-local function, with the call's name in front. A part
-    /// of an operator that is written out as several has that node's name in front.
+    /// The node's name, or its output where it has none; in a model-local function, with the call's
+    /// name in front. A part of an operator that is written out as several has that node's name in
+    /// front.
     pub node: String,
     /// ONNX's name of the operator.
     pub operator: &'static str,
@@ -74,7 +77,8 @@ pub struct QuantizerNode {
     pub precision: Option<ElementType>,
     /// The name of the graph that the node is in; for a subgraph, the path to it.
     pub graph: Arc<str>,
-    /// Whether its inputs are made of constants alone, so that it is computed when the model is loaded.
+    /// Whether its inputs are made of constants alone, so that it is computed when the model is
+    /// loaded.
     pub is_constant: bool,
 }
 
@@ -87,8 +91,8 @@ impl QuantizerNode {
 
 impl QuantizerSpec {
     /// Reads a node as it stands in the file of a model that imports `opset` of the default domain.
-    /// Fails when its number of inputs or outputs is wrong, or any attribute is one that this version of the operator does not
-    /// have.
+    /// Fails when its number of inputs or outputs is wrong, or any attribute is one that this
+    /// version of the operator does not have.
     pub(crate) fn parse(
         node: &(impl NodeView + ?Sized),
         opset: i64,
@@ -299,8 +303,8 @@ impl QuantizerSpec {
         Ok(self.output.or(otherwise))
     }
 
-    /// The type of y as tract is to infer it, from the native types of the scale and the zero point, where they are
-    /// known.
+    /// The type of y as tract is to infer it, from the native types of the scale and the zero
+    /// point, where they are known.
     pub(crate) fn inferred_y(
         &self,
         scale: Option<ElementType>,

@@ -11,8 +11,9 @@ use crate::cast::element_type::ElementType;
 use crate::error::{Error, shown};
 use crate::tensor::proto;
 
-/// Puts dense tensors in the place of sparse initializers and constants, in all graphs and functions.
-/// Fails when one contradicts itself, lies in a file beside the model, or is larger than may be made.
+/// Puts dense tensors in the place of sparse initializers and constants, in all graphs and
+/// functions. Fails when one contradicts itself, lies in a file beside the model, or is larger than
+/// may be made.
 pub(crate) fn densify(model: &mut ModelProto, limits: &Limits) -> Result<(), Error> {
     for function in &mut model.functions {
         function.node.iter_mut().try_for_each(|node| in_node(node, limits))?;

@@ -1,5 +1,5 @@
-//! How much memory a model's file takes when it is decoded, found out without decoding it: an empty attribute has two bytes in a
-//! file and most of a kilobyte in memory.
+//! How much memory a model's file takes when it is decoded, found out without decoding it: an empty
+//! attribute has two bytes in a file and most of a kilobyte in memory.
 
 #![forbid(unsafe_code)]
 
@@ -59,8 +59,8 @@ impl ScannedMessage {
         bytes as u64
     }
 
-    /// How much longer a field is in memory than in the file, where it is none that holds others: packed numbers of one byte
-    /// take eight.
+    /// How much longer a field is in memory than in the file, where it is none that holds others:
+    /// packed numbers of one byte take eight.
     fn times(self, number: u64) -> u64 {
         match (self, number) {
             (ScannedMessage::Tensor, 1 | 5 | 7 | 11) | (ScannedMessage::Attribute, 8) => 8,
@@ -81,9 +81,9 @@ const NUMBER: u64 = 16;
 /// A list may have room for twice as many as it holds.
 const ROOM: u64 = 2;
 
-/// Refuses a file, `length` bytes from where the reader is, that would be too large when decoded. What is no model at all passes:
-/// decoding it will tell.
-/// Fails when it has too many nodes, graphs nested too deep, or takes too much memory; `Ok(Err(_))` is a file that cannot be read.
+/// Refuses a file, `length` bytes from where the reader is, that would be too large when decoded.
+/// What is no model at all passes: decoding it will tell. Fails when it has too many nodes, graphs
+/// nested too deep, or takes too much memory; `Ok(Err(_))` is a file that cannot be read.
 pub(crate) fn check(
     reader: &mut (impl BufRead + Seek),
     length: u64,

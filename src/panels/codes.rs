@@ -7,8 +7,9 @@ use std::mem::MaybeUninit;
 use crate::cast::kernel::level::Level;
 use crate::cast::kernel::places::places;
 
-/// N rows of K codes of so many bits, 2, 4 or 8, the first in the low bits of its byte; each block of a row begins a byte, and
-/// has a scale and a zero point: an element is (code − zero point) · scale in FLOAT.
+/// N rows of K codes of so many bits, 2, 4 or 8, the first in the low bits of its byte; each block
+/// of a row begins a byte, and has a scale and a zero point: an element is (code − zero point) ·
+/// scale in FLOAT.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QuantizedRows<'a> {
     pub(crate) n: usize,
@@ -79,8 +80,8 @@ pub(super) struct PanelCodes {
     r: usize,
     k: usize,
     block: usize,
-    /// Of each panel and each of K, `r` codes: a byte each if they have more than four bits; else two a byte, those of the first
-    /// half of the rows in the low bits.
+    /// Of each panel and each of K, `r` codes: a byte each if they have more than four bits; else
+    /// two a byte, those of the first half of the rows in the low bits.
     codes: Vec<u8>,
     is_byte: bool,
     /// Of each panel and block, `r`.

@@ -1,6 +1,7 @@
-//! Constant operands of matrix products that are kept in fewer bits than the product computes in. tract's kernels ask for a
-//! panel at a time, which is widened then, while it is in the cache: memory holds, and memory's bandwidth moves, what the file
-//! has, and the kernels read the same bits as of FLOAT.
+//! Constant operands of matrix products that are kept in fewer bits than the product computes in.
+//! tract's kernels ask for a panel at a time, which is widened then, while it is in the cache:
+//! memory holds, and memory's bandwidth moves, what the file has, and the kernels read the same
+//! bits as of FLOAT.
 //!
 //! - `codes`: integers of few bits in blocks, each with a scale and a zero point
 
@@ -50,8 +51,8 @@ enum PanelElements {
 }
 
 impl Panels {
-    /// Those of a tensor of half precision, FLOAT16 or BFLOAT16, all of whose axes but these two have one element; `None` where
-    /// the panels are to be in another format than FLOAT's.
+    /// Those of a tensor of half precision, FLOAT16 or BFLOAT16, all of whose axes but these two
+    /// have one element; `None` where the panels are to be in another format than FLOAT's.
     pub(crate) fn of_half(
         format: &dyn MMMInputFormat,
         ty: ElementType,
@@ -67,7 +68,8 @@ impl Panels {
         Ok(Some(Panels::new(format, size, PanelElements::Half { packed: *packed, kernel })))
     }
 
-    /// Those of rows of codes; `None` where the panels are to be in another format than FLOAT's, or of an odd number of rows.
+    /// Those of rows of codes; `None` where the panels are to be in another format than FLOAT's, or
+    /// of an odd number of rows.
     pub(crate) fn of_codes(
         format: &dyn MMMInputFormat,
         rows: &codes::QuantizedRows,
@@ -139,8 +141,9 @@ impl MMMInputValue for Panels {
 
     fn panel_bytes(&self, i: usize, buffer: Option<*mut u8>) -> TractResult<*const u8> {
         let buffer = buffer.context("room for a panel")?;
-        // SAFETY: tract gives a buffer of the layout that `scratch_panel_buffer_layout` asks for, which has room for a panel's
-        // elements, and nobody else has it until it asks for the next panel.
+        // SAFETY: tract gives a buffer of the layout that `scratch_panel_buffer_layout` asks for,
+        // which has room for a panel's elements, and nobody else has it until it asks for the next
+        // panel.
         let to = unsafe { std::slice::from_raw_parts_mut(buffer.cast(), self.panel_length()) };
         self.write(i, to)?;
         Ok(buffer)

@@ -1,4 +1,5 @@
-//! What the passes share: options, limits, what analyses have found out, what is to be told, and diagnostics.
+//! What the passes share: options, limits, what analyses have found out, what is to be told, and
+//! diagnostics.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

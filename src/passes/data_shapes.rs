@@ -1,7 +1,8 @@
 //! Shapes that are data: what tract does not do, or not as the data asks for.
 //!
-//! Before: `ConstantOfShape(s)` of a shape that is data; after: `Expand` of the constant's element, which our operator takes.
-//! Before: `Shape` of an `Expand` to data of which nothing else is used; after: the same, measured when the model runs.
+//! Before: `ConstantOfShape(s)` of a shape that is data; after: `Expand` of the constant's element,
+//! which our operator takes. Before: `Shape` of an `Expand` to data of which nothing else is used;
+//! after: the same, measured when the model runs.
 
 use std::collections::HashSet;
 
@@ -43,7 +44,8 @@ pub(super) fn rewrite(graph: &mut Graph, context: &mut PassContext) -> TractResu
     Ok(())
 }
 
-/// The main graph's values of which a shape is declared, if one may be needed: an input leaves sizes open, or an `Expand` may.
+/// The main graph's values of which a shape is declared, if one may be needed: an input leaves
+/// sizes open, or an `Expand` may.
 pub(super) fn declared(graph: &Graph, context: &PassContext) -> Vec<ValueInfoProto> {
     let main = graph.body(graph.main());
     let is_open = |value: &ValueId| is_open(graph.value(*value).declared.as_ref());
@@ -68,8 +70,8 @@ pub(super) fn declared(graph: &Graph, context: &PassContext) -> Vec<ValueInfoPro
     known.map(info).collect()
 }
 
-/// Makes an `Expand` of each `ConstantOfShape` whose shape is data: tract has none, but our `Expand` takes such shapes. Tells
-/// whether there was one.
+/// Makes an `Expand` of each `ConstantOfShape` whose shape is data: tract has none, but our
+/// `Expand` takes such shapes. Tells whether there was one.
 fn expand_constants(graph: &mut Graph, plan: &SymbolPlan) -> bool {
     let mut is_changed = false;
     for id in graph.all_nodes(graph.main()) {
@@ -113,10 +115,12 @@ fn is_data(graph: &Graph, plan: &SymbolPlan, id: NodeId, place: usize) -> bool {
     held.is_some_and(|held| !held.is_constant && !held.is_symbolic())
 }
 
-/// An `Expand` to dimensions that are data of which nothing is used but its shape, or that is only used by what has no elements:
-/// tract would take what the model declares, and not run the `Expand`, which would find out that the declaration is wrong.
-/// Likewise a `Slice` in a graph whose inputs leave sizes open: it is typed as if its ends were within the axis; and a `Squeeze`
-/// without axes: as if no open size were 1. Of a `NonZero` it would not know the size at all. What measures such a value does so when the model runs.
+/// An `Expand` to dimensions that are data of which nothing is used but its shape, or that is only
+/// used by what has no elements: tract would take what the model declares, and not run the
+/// `Expand`, which would find out that the declaration is wrong. Likewise a `Slice` in a graph
+/// whose inputs leave sizes open: it is typed as if its ends were within the axis; and a `Squeeze`
+/// without axes: as if no open size were 1. Of a `NonZero` it would not know the size at all. What
+/// measures such a value does so when the model runs.
 struct Unused<'a> {
     plan: &'a SymbolPlan,
     /// Whether the inputs of the model leave sizes open.
@@ -139,8 +143,8 @@ impl Unused<'_> {
         }
     }
 
-    /// The nodes of a body that are to measure when the model runs, and whether each counts elements. `is_run` says whether the
-    /// elements of the body's outputs are used.
+    /// The nodes of a body that are to measure when the model runs, and whether each counts
+    /// elements. `is_run` says whether the elements of the body's outputs are used.
     fn body(&mut self, graph: &Graph, body: BodyId, is_run: bool) -> Vec<(NodeId, bool)> {
         let empty = empty_values(graph, body);
         let used = used_values(graph, body, &empty, is_run);
@@ -187,8 +191,8 @@ fn fills(graph: &Graph, node: &Node) -> bool {
 const MAKES_ELEMENTS: [&str; 7] =
     ["Concat", "ConstantOfShape", "OneHot", "Pad", "Shape", "Size", "TensorScatter"];
 
-/// The values of a body that have no elements, as far as declarations and constants tell. It may be told of others that come
-/// from one: then shapes are measured that need not be.
+/// The values of a body that have no elements, as far as declarations and constants tell. It may be
+/// told of others that come from one: then shapes are measured that need not be.
 fn empty_values(graph: &Graph, body: BodyId) -> HashSet<ValueId> {
     let nodes = graph.nodes_of(body);
     let held = graph.body(body);

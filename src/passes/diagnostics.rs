@@ -25,8 +25,9 @@ impl Survey {
         self.rows.iter().filter(|row| matches!(row.kind, CastKind::Cast(_)))
     }
 
-    /// What an audit of the model counts, in the order of computation: every `Cast` and `CastLike` that can be made out, and, as
-    /// [`CastKind`] tells, each `QuantizeLinear` and each rounding of half precision.
+    /// What an audit of the model counts, in the order of computation: every `Cast` and `CastLike`
+    /// that can be made out, and, as [`CastKind`] tells, each `QuantizeLinear` and each rounding of
+    /// half precision.
     pub fn rows(&self) -> &[CastNode] {
         &self.rows
     }
@@ -41,7 +42,8 @@ impl Survey {
         &self.widened
     }
 
-    /// What can be said of casts without running the model, by their places among the [`rows`](Survey::rows).
+    /// What can be said of casts without running the model, by their places among the
+    /// [`rows`](Survey::rows).
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }

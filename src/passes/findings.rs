@@ -68,7 +68,8 @@ pub(super) fn find(graph: &mut Graph, context: &mut PassContext) -> TractResult<
     Ok(())
 }
 
-/// The nodes that values have their elements from, past what only gives them another shape or order.
+/// The nodes that values have their elements from, past what only gives them another shape or
+/// order.
 #[derive(Default)]
 struct Origins(HashMap<ValueId, Option<NodeId>>);
 

@@ -1,5 +1,5 @@
-//! Refuses nodes that ask for what nothing here computes. Before: any node; after: what the table of what is honoured has, and
-//! the defaults that tract has otherwise are written down.
+//! Refuses nodes that ask for what nothing here computes. Before: any node; after: what the table
+//! of what is honoured has, and the defaults that tract has otherwise are written down.
 
 use onnx_cast_graph::{Graph, NodeView, ValueId, tensor_type};
 use tract_onnx::pb::type_proto::Tensor;

@@ -1,13 +1,15 @@
 //! A model made one that tract can load: a list of passes over its graph.
 //!
-//! A pass is a function, and related ones share a file or folder, whose header says what it makes of what and whose tests show that
-//! on small models (`testing`); a new one is that and a row of the list. What builders are to know of a node is a
+//! A pass is a function, and related ones share a file or folder, whose header says what it makes
+//! of what and whose tests show that on small models (`testing`); a new one is that and a row of
+//! the list. What builders are to know of a node is a
 //! [`OperatorForm`](crate::onnx::lowered::OperatorForm). All share a [`PassContext`] of options,
 //! limits, what analyses have found out, and diagnostics. In tests and debug builds the graph is
-//! verified after each pass. `ONNX_CAST_TRACE=1` in the environment has each pass say what it has changed,
-//! `ONNX_CAST_TRACE=2` every edit.
+//! verified after each pass. `ONNX_CAST_TRACE=1` in the environment has each pass say what it has
+//! changed, `ONNX_CAST_TRACE=2` every edit.
 //!
-//! [`load`] runs the list and stops at the first thing that is wrong; [`survey`] is the same list with diagnostics collected.
+//! [`load`] runs the list and stops at the first thing that is wrong; [`survey`] is the same list
+//! with diagnostics collected.
 
 #![forbid(unsafe_code)]
 
@@ -57,11 +59,14 @@ const PASSES: &[(&str, Pass)] = &[
     ("unsigned", legalise::unsigned::cast_empty),
     // Before symbols: a size that can be one number only is none.
     ("weight sizes", weight_sizes::declare),
-    // Before symbols, which look at what decides on shapes: data that does becomes the operand of an Expand.
+    // Before symbols, which look at what decides on shapes: data that does becomes the operand of
+    // an Expand.
     ("data shapes", data_shapes::rewrite),
-    // Before types: casts of dimensions to numbers are nodes whose types are then inferred as those of others.
+    // Before types: casts of dimensions to numbers are nodes whose types are then inferred as those
+    // of others.
     ("symbols", symbols::separate),
-    // Before types are told: what operators of ONNX Runtime stand for has types, they themselves have none here.
+    // Before types are told: what operators of ONNX Runtime stand for has types, they themselves
+    // have none here.
     ("decompose", decompose::decompose),
     // Pure analysis, on which all that follows relies.
     ("types", facts::types::infer),
@@ -187,7 +192,8 @@ fn main_outputs(graph: &Graph) -> Vec<String> {
     outputs.map(|output| output.declared.name.clone()).collect()
 }
 
-/// Runs the passes. One that fails where diagnostics are collected leaves the graph as far as it has come.
+/// Runs the passes. One that fails where diagnostics are collected leaves the graph as far as it
+/// has come.
 fn run(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let trace = env::var("ONNX_CAST_TRACE").unwrap_or_default();
     if trace == "2" {

@@ -1,6 +1,7 @@
-//! Weights that a product shares with a `Gather`, as language models tie the embedding of words to the scores of words. Before:
-//! `Gather(w, …)` and `MatMul(x, Transpose(w))`; after: both take `Tied(w)`, which hides from tract that `w` is constant: it would
-//! keep a transposed copy, and pack that, beside the weights that the `Gather` takes.
+//! Weights that a product shares with a `Gather`, as language models tie the embedding of words to
+//! the scores of words. Before: `Gather(w, …)` and `MatMul(x, Transpose(w))`; after: both take
+//! `Tied(w)`, which hides from tract that `w` is constant: it would keep a transposed copy, and
+//! pack that, beside the weights that the `Gather` takes.
 
 use onnx_cast_graph::{
     Graph, NewNode, NodeId, NodeView, Place, Use, ValueId, attribute, int, value_attribute,
@@ -15,7 +16,8 @@ use crate::tensor::proto::is_external;
 
 /// Weights of fewer elements are there twice: tract makes constants of them where it can.
 const FROM: i64 = 1 << 20;
-/// Weights of so many elements are tied where one product alone takes them: there is no room for them beside what is packed.
+/// Weights of so many elements are tied where one product alone takes them: there is no room for
+/// them beside what is packed.
 const ALONE: i64 = 1 << 24;
 
 /// Ties the weights of the main graph.
@@ -58,7 +60,8 @@ fn tie_one(graph: &mut Graph, context: &mut PassContext, value: ValueId) -> bool
     true
 }
 
-/// The nodes that use a weight, if they are as they should be: some that gather rows, and one product.
+/// The nodes that use a weight, if they are as they should be: some that gather rows, and one
+/// product.
 fn users(graph: &Graph, value: ValueId) -> Option<Vec<NodeId>> {
     let held = graph.constant(value)?;
     let [rows, columns] = held.dims[..] else { return None };

@@ -1,6 +1,7 @@
-//! Open sizes that weights settle. Before: an input of [N, C, H, W] that a convolution by weights of [8, 3, 3, 3] takes; after: one of
-//! [N, 3, H, W], and 3 wherever `C` is declared. tract refuses what is declared open and can be one number only
-//! ("Impossible to unify Sym(C) with Val(3)"), and whoever chooses sizes would have to guess it.
+//! Open sizes that weights settle. Before: an input of [N, C, H, W] that a convolution by weights
+//! of [8, 3, 3, 3] takes; after: one of [N, 3, H, W], and 3 wherever `C` is declared. tract refuses
+//! what is declared open and can be one number only ("Impossible to unify Sym(C) with Val(3)"), and
+//! whoever chooses sizes would have to guess it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -75,7 +76,8 @@ pub(crate) fn declare_sizes(graph: &mut Graph) -> Vec<(String, i64)> {
                 Some(DimValue::DimParam(text)) if !is_symbol(text) && !is_nameless(text) => {}
                 Some(DimValue::DimParam(symbol)) if !is_nameless(symbol) => {
                     let known = symbols.entry(symbol.clone()).or_insert(Some(size));
-                    // One symbol for two sizes stays: who takes the other one says what does not fit.
+                    // One symbol for two sizes stays: who takes the other one says what does not
+                    // fit.
                     *known = known.filter(|known| *known == size);
                 }
                 // Some write −1 for a size that is open.
@@ -162,7 +164,8 @@ fn of_node(graph: &Graph, id: NodeId) -> Vec<Settled> {
     settled.collect()
 }
 
-/// What a node's weights tell: the place of an input, one of its axes, from the end if it is negative, and its size.
+/// What a node's weights tell: the place of an input, one of its axes, from the end if it is
+/// negative, and its size.
 fn sizes_by_weights(graph: &Graph, id: NodeId) -> Option<Vec<(usize, i64, i64)>> {
     let node = graph.node(id);
     let weights = |place| weights(graph, node.input(place)?);

@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 
 /// Runs the model of a file on inputs, and says what its casts do, in the order of computation.
 ///
-/// The inputs are carriers of the types that the model takes, in their order; their shapes replace what the model leaves open.
+/// The inputs are carriers of the types that the model takes, in their order; their shapes replace
+/// what the model leaves open.
 ///
 /// # Errors
 ///

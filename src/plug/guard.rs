@@ -12,13 +12,14 @@ use crate::cast::kernel::level::Level;
 use crate::error::{Cause, Error};
 use crate::onnx::node::node_name;
 
-/// Does work with a model that nobody has looked at, and makes an [`Error`] of a panic: a model that this crate finds sound
-/// can still make tract panic. What tract says becomes one of kind
+/// Does work with a model that nobody has looked at, and makes an [`Error`] of a panic: a model
+/// that this crate finds sound can still make tract panic. What tract says becomes one of kind
 /// [`Tract`](crate::ErrorKind::Tract), unless it is about no node and has another type of its own.
 ///
-/// What was being worked on is dropped with the panic, so nothing half-done is left; but caches of tract's that several models
-/// share may be poisoned, so a program that serves others does this in a process of its own. The standard library's panic hook still
-/// says what it says. A stack that overflows and memory that is not to be had end the process all the same: give the work a thread
+/// What was being worked on is dropped with the panic, so nothing half-done is left; but caches of
+/// tract's that several models share may be poisoned, so a program that serves others does this in
+/// a process of its own. The standard library's panic hook still says what it says. A stack that
+/// overflows and memory that is not to be had end the process all the same: give the work a thread
 /// with a large stack, and load under [`Limits`](crate::Limits).
 ///
 /// ```
@@ -51,8 +52,9 @@ pub fn without_panic<T>(work: impl FnOnce() -> TractResult<T>) -> TractResult<T>
 }
 
 impl Error {
-    /// What tract says of a node, by the operator that the model has there and the opset that it imports: tract has names of its own
-    /// for operators (`Reduce` for `ReduceSum`), and for the parts that it makes of one. Any other error stays as it is.
+    /// What tract says of a node, by the operator that the model has there and the opset that it
+    /// imports: tract has names of its own for operators (`Reduce` for `ReduceSum`), and for the
+    /// parts that it makes of one. Any other error stays as it is.
     pub fn in_model(self, model: &ModelProto) -> Error {
         let Cause::Tract { node: Some(name), op: Some(_), problem } = self.cause() else {
             return self;
@@ -80,7 +82,8 @@ pub(crate) fn in_words_of(error: TractError, model: &ModelProto) -> TractError {
 /// What stands before the opset in messages.
 const IMPORTS: &str = "the model imports";
 
-/// The node of ONNX's whose name is this one, or the longest that it begins with: parts of a node are named after it.
+/// The node of ONNX's whose name is this one, or the longest that it begins with: parts of a node
+/// are named after it.
 fn find<'a>(graph: &'a GraphProto, name: &str, found: &mut Option<&'a NodeProto>) {
     for node in &graph.node {
         let label = node_name(node);

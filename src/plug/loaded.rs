@@ -10,8 +10,8 @@ use crate::onnx::quantizers::QuantizerNode;
 use crate::passes::casts::node::CastNode;
 use crate::passes::diagnostics::Survey;
 
-/// A model that one call has read, lowered and given to tract, with what was found out on the way. The rows of an audit, casts
-/// and probes are one list, so their places agree.
+/// A model that one call has read, lowered and given to tract, with what was found out on the way.
+/// The rows of an audit, casts and probes are one list, so their places agree.
 ///
 /// ```
 /// use tract_onnx_cast::{ElementType, onnx};
@@ -78,7 +78,8 @@ impl Loaded {
         &self.survey
     }
 
-    /// An audit of this model, which counts if the model was loaded [with probes](crate::CastOnnx::with_probes).
+    /// An audit of this model, which counts if the model was loaded [with
+    /// probes](crate::CastOnnx::with_probes).
     pub fn audit(&self) -> Audit {
         self.survey.audit()
     }

@@ -48,12 +48,14 @@ pub fn onnx() -> CastOnnx {
 
 /// A tract `Onnx` and what it takes to load models with all 26 element types.
 ///
-/// Model-local functions are put in place of their calls. Read models by [`Framework`]'s methods of this type: tract's
-/// own messages drop a function's attribute defaults and overloads, which these keep.
+/// Model-local functions are put in place of their calls. Read models by [`Framework`]'s methods of
+/// this type: tract's own messages drop a function's attribute defaults and overloads, which these
+/// keep.
 ///
-/// Inputs and outputs of an exotic type are carrier tensors (see [`ElementType::datum_type`](crate::ElementType::datum_type));
-/// [`input_element_types`](crate::input_element_types) and [`output_element_types`](crate::output_element_types) tell
-/// what they mean.
+/// Inputs and outputs of an exotic type are carrier tensors (see
+/// [`ElementType::datum_type`](crate::ElementType::datum_type));
+/// [`input_element_types`](crate::input_element_types) and
+/// [`output_element_types`](crate::output_element_types) tell what they mean.
 #[derive(Clone)]
 pub struct CastOnnx {
     onnx: Onnx,
@@ -64,8 +66,9 @@ pub struct CastOnnx {
     limits: Limits,
 }
 
-/// Has tract choose none of its AMX kernels for codes, unless the environment says which instructions it is to use: they
-/// read beyond the end of what `Im2Col` packs, which ends the process where no memory follows.
+/// Has tract choose none of its AMX kernels for codes, unless the environment says which
+/// instructions it is to use: they read beyond the end of what `Im2Col` packs, which ends the
+/// process where no memory follows.
 fn leave_out_kernels() {
     // Another architecture's instructions are refused, and what the process was told before stays.
     if cfg!(target_arch = "x86_64") {
@@ -73,7 +76,8 @@ fn leave_out_kernels() {
     }
 }
 
-/// Whether an operator is built by tract or by this crate, and not by something that the program's user has registered.
+/// Whether an operator is built by tract or by this crate, and not by something that the program's
+/// user has registered.
 fn is_known_build(operator: &str, build: Build) -> bool {
     static BUILDS: LazyLock<HashMap<String, Vec<Build>>> = LazyLock::new(|| {
         let mut onnx = tract_onnx::onnx();
@@ -114,41 +118,44 @@ impl From<Onnx> for CastOnnx {
 }
 
 impl CastOnnx {
-    /// As [`Onnx::with_ignore_output_shapes`], which is the default: declared shapes are used last of all ([SEMANTICS
-    /// §12](crate::semantics)).
+    /// As [`Onnx::with_ignore_output_shapes`], which is the default: declared shapes are used last
+    /// of all ([SEMANTICS §12](crate::semantics)).
     pub fn with_ignore_output_shapes(self, ignore: bool) -> CastOnnx {
         CastOnnx { onnx: self.onnx.with_ignore_output_shapes(ignore), ..self }
     }
 
-    /// As [`Onnx::with_ignore_output_types`]. A declared type that contradicts a Cast is then overlooked.
+    /// As [`Onnx::with_ignore_output_types`]. A declared type that contradicts a Cast is then
+    /// overlooked.
     pub fn with_ignore_output_types(self, ignore: bool) -> CastOnnx {
         CastOnnx { onnx: self.onnx.with_ignore_output_types(ignore), ..self }
     }
 
-    /// As [`Onnx::with_ignore_value_info`]; no model needs it on account of shapes. A declared type that contradicts a
-    /// Cast is then overlooked.
+    /// As [`Onnx::with_ignore_value_info`]; no model needs it on account of shapes. A declared type
+    /// that contradicts a Cast is then overlooked.
     pub fn with_ignore_value_info(self, ignore: bool) -> CastOnnx {
         CastOnnx { onnx: self.onnx.with_ignore_value_info(ignore), ..self }
     }
 
-    /// How operators compute on FLOAT16: by default in FLOAT, each result rounded to FLOAT16, where tract would have to
-    /// emulate FLOAT16 on this CPU ([SEMANTICS §16](crate::semantics)). On BFLOAT16 they always compute in FLOAT.
+    /// How operators compute on FLOAT16: by default in FLOAT, each result rounded to FLOAT16, where
+    /// tract would have to emulate FLOAT16 on this CPU ([SEMANTICS §16](crate::semantics)). On
+    /// BFLOAT16 they always compute in FLOAT.
     pub fn with_half_arithmetic(self, arithmetic: HalfArithmetic) -> CastOnnx {
         let widening = Widening { float16: arithmetic, ..self.widening };
         CastOnnx { widening, ..self }
     }
 
-    /// Whether an operator that computes in FLOAT in the place of half precision takes the results of others before they are
-    /// rounded, as ONNX Runtime does in FLOAT16. By default each result is rounded, so that what overflows in half precision
-    /// does so here.
+    /// Whether an operator that computes in FLOAT in the place of half precision takes the results
+    /// of others before they are rounded, as ONNX Runtime does in FLOAT16. By default each result
+    /// is rounded, so that what overflows in half precision does so here.
     pub fn with_excess_precision(self, excess: bool) -> CastOnnx {
         let widening = Widening { excess_precision: excess, ..self.widening };
         CastOnnx { widening, ..self }
     }
 
-    /// Whether constant weights of a product stay in four or two bits wherever tract has a format for them, though that
-    /// rounds their scales to FLOAT16 and is slower for x of many rows. By default they do where it costs nothing
-    /// ([SEMANTICS §15](crate::semantics)), and are FLOAT otherwise.
+    /// Whether constant weights of a product stay in four or two bits wherever tract has a format
+    /// for them, though that rounds their scales to FLOAT16 and is slower for x of many rows. By
+    /// default they do where it costs nothing ([SEMANTICS §15](crate::semantics)), and are FLOAT
+    /// otherwise.
     pub fn with_small_weights(self, small: bool) -> CastOnnx {
         CastOnnx { small_weights: small, ..self }
     }
@@ -159,8 +166,9 @@ impl CastOnnx {
         CastOnnx { limits, ..self }
     }
 
-    /// Whether each cast, `QuantizeLinear` and rounding of half precision of a model is followed by a probe, which an
-    /// [`Audit`](crate::audit::Audit) has count. The model's results are the same.
+    /// Whether each cast, `QuantizeLinear` and rounding of half precision of a model is followed by
+    /// a probe, which an [`Audit`](crate::audit::Audit) has count. The model's results are the
+    /// same.
     pub fn with_probes(self, probes: bool) -> CastOnnx {
         CastOnnx { probes, ..self }
     }
@@ -169,7 +177,8 @@ impl CastOnnx {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, is beyond the [`Limits`], is not sound, or tract cannot load it.
+    /// When the file cannot be read, is beyond the [`Limits`], is not sound, or tract cannot load
+    /// it.
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Loaded> {
         let path = path.as_ref();
         let place = || path.display().to_string();
@@ -177,8 +186,8 @@ impl CastOnnx {
         self.load_proto(proto, path.parent())
     }
 
-    /// Reads a model's file that need not be sound, and tells of its casts as far as they can be made out, and what is wrong
-    /// with it. tract is not given the model.
+    /// Reads a model's file that need not be sound, and tells of its casts as far as they can be
+    /// made out, and what is wrong with it. tract is not given the model.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Models that a program holds as messages of tract-onnx's: made or changed by it, or read from elsewhere than a file.
+//! Models that a program holds as messages of tract-onnx's: made or changed by it, or read from
+//! elsewhere than a file.
 
 use std::path::Path;
 
@@ -32,12 +33,13 @@ pub fn load(onnx: &CastOnnx, model: ModelProto, folder: Option<&Path>) -> Result
     onnx.load_proto(model, folder)
 }
 
-/// The model with its functions in the place of their calls, and nothing else changed: what a function's nodes and values are
-/// called has the call's name in front.
+/// The model with its functions in the place of their calls, and nothing else changed: what a
+/// function's nodes and values are called has the call's name in front.
 ///
 /// # Errors
 ///
-/// When the model is not sound, or a function imports another version of the operators than the model.
+/// When the model is not sound, or a function imports another version of the operators than the
+/// model.
 pub fn inlined(onnx: &CastOnnx, model: ModelProto, folder: Option<&Path>) -> Result<ModelProto> {
     let graph = onnx.inlined(model, folder).map_err(Error::of)?;
     let nodes = graph.all_nodes(graph.main()).into_iter().map(|id| graph.node(id));
@@ -51,8 +53,9 @@ pub fn inlined(onnx: &CastOnnx, model: ModelProto, folder: Option<&Path>) -> Res
     Ok(graph.export(|_, _| {}))
 }
 
-/// Reads a model's file, of which large weights stay where they are: they are external data of the file itself, and whoever
-/// runs the model reads each where it is needed. Where that cannot be, as of a file behind a link, it is read whole.
+/// Reads a model's file, of which large weights stay where they are: they are external data of the
+/// file itself, and whoever runs the model reads each where it is needed. Where that cannot be, as
+/// of a file behind a link, it is read whole.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! What a model remembers of its inputs' and outputs' element types, and of symbols that are numbers.
+//! What a model remembers of its inputs' and outputs' element types, and of symbols that are
+//! numbers.
 
 use std::collections::HashMap;
 use std::fmt::{Debug, Display};
@@ -42,8 +43,8 @@ where
     element_types(model, &model.outputs, OUTPUT_TYPES).map_err(Error::of_argument)
 }
 
-/// The symbols by which a model's file declares sizes, and that are numbers in the model, with these: the weights leave
-/// none but one, as the channels of a convolution.
+/// The symbols by which a model's file declares sizes, and that are numbers in the model, with
+/// these: the weights leave none but one, as the channels of a convolution.
 pub fn sizes_of_weights<F, O>(model: &Graph<F, O>) -> Vec<(String, usize)>
 where
     F: Fact + Clone + 'static,
@@ -75,7 +76,8 @@ const OUTPUT_TYPES: &str = "onnx_cast.outputs";
 /// The type of an output that is known no better than tract knows it.
 const UNKNOWN: &str = "?";
 
-/// Keeps the types of inputs and outputs among the model's properties, as texts `BFLOAT16 name`, each of an output in its place.
+/// Keeps the types of inputs and outputs among the model's properties, as texts `BFLOAT16 name`,
+/// each of an output in its place.
 pub(super) fn record_types(model: &mut InferenceModel, lowered: &LoweredModel) {
     let entry = |name: &String, ty: Option<ElementType>| {
         format!("{} {name}", ty.map_or(UNKNOWN, ElementType::name))
@@ -134,9 +136,9 @@ where
         let is_shared = uses.get(outlet).is_some_and(|uses| *uses > 1);
         let entry = match key {
             OUTPUT_TYPES if entries.len() == outlets.len() => {
-                // There are as many outputs as at first. tract may give several one value, or give one a value that is
-                // equal and has another name, so the place tells; but one that alone has the label of an output has been
-                // moved there.
+                // There are as many outputs as at first. tract may give several one value, or give
+                // one a value that is equal and has another name, so the place tells; but one that
+                // alone has the label of an output has been moved there.
                 let own_label = label.filter(|_| !is_shared);
                 own_label.and_then(|label| by_name.get(&**label).copied()).or(entries.get(place))
             }

@@ -1,4 +1,5 @@
-//! Our op in NNEF, tract's own file format: a registry like `tract-onnx-opl`'s, to be added the same way.
+//! Our op in NNEF, tract's own file format: a registry like `tract-onnx-opl`'s, to be added the
+//! same way.
 //!
 //! ```
 //! use tract_nnef::prelude::*;
@@ -9,14 +10,16 @@
 //! # use tract_nnef::framework::Nnef;
 //! ```
 //!
-//! The registry also sees to what tract writes wrong of its own: integer constants beyond 32 bits and floats that are no
-//! numbers, which it would put into the text, and the registries that only the body of a `Scan` needs.
+//! The registry also sees to what tract writes wrong of its own: integer constants beyond 32 bits
+//! and floats that are no numbers, which it would put into the text, and the registries that only
+//! the body of a `Scan` needs.
 //!
-//! A cast is written as one invocation, its types by ONNX's names; the attributes that have their defaults may be left
-//! out:
+//! A cast is written as one invocation, its types by ONNX's names; the attributes that have their
+//! defaults may be left out:
 //!
 //! ```text
-//! y = tract_onnx_cast(x, from = "FLOAT", to = "FLOAT8E4M3FN", saturate = true, round_mode = "up", concrete = false);
+//! y = tract_onnx_cast(x, from = "FLOAT", to = "FLOAT8E4M3FN",
+//!                     saturate = true, round_mode = "up", concrete = false);
 //! ```
 
 use onnx_cast_graph::counted;
@@ -62,8 +65,8 @@ impl WithOnnxCast for tract_nnef::framework::Nnef {
 ///
 /// # Errors
 ///
-/// Reading a file fails where a cast has an unknown element type, an unknown argument or an input that is no tensor of
-/// its `from` type; the message has the node's name.
+/// Reading a file fails where a cast has an unknown element type, an unknown argument or an input
+/// that is no tensor of its `from` type; the message has the node's name.
 pub fn onnx_cast_registry() -> Registry {
     let mut registry = Registry::new(NAME)
         .with_doc(
@@ -142,7 +145,8 @@ fn load_expand(builder: &mut ModelBuilder, invocation: &ResolvedInvocation) -> T
     builder.wire(ExpandAsDeclared { node: node.into(), shape: shape.into() }, &[input, dims])
 }
 
-/// Puts a constant into a file of its own where tract would write digits that it reads as another number.
+/// Puts a constant into a file of its own where tract would write digits that it reads as another
+/// number.
 fn dump_constant(
     ast: &mut IntoAst,
     node: &TypedNode,
@@ -160,8 +164,8 @@ fn dump_filed(ast: &mut IntoAst, node: &TypedNode, op: &Filed) -> TractResult<Op
     ast.konst_variable(&node.name, &op.read()?).map(Some)
 }
 
-/// Whether tract's text of a constant is read back as something else: digits pass through 32 bits, and there are none for
-/// infinities, NaN and a negative zero.
+/// Whether tract's text of a constant is read back as something else: digits pass through 32 bits,
+/// and there are none for infinities, NaN and a negative zero.
 fn is_misread(tensor: &Tensor) -> TractResult<bool> {
     let view = tensor.try_as_plain_ram()?;
     let odd_float = |x: f32| !x.is_finite() || (x == 0.0 && x.is_sign_negative());
@@ -175,8 +179,8 @@ fn is_misread(tensor: &Tensor) -> TractResult<bool> {
     })
 }
 
-/// Has a `Scan` with casts in its body written by tract, and this registry named in the file, which tract does only for
-/// the operators outside of bodies.
+/// Has a `Scan` with casts in its body written by tract, and this registry named in the file, which
+/// tract does only for the operators outside of bodies.
 fn dump_scan(ast: &mut IntoAst, node: &TypedNode, op: &Scan) -> TractResult<Option<Arc<RValue>>> {
     if !has_casts(&op.body) {
         return Ok(None);

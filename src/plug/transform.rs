@@ -1,9 +1,9 @@
-//! Exchanging casts for tract's own and back, as transforms of tract's registry, and a runtime that runs every cast it
-//! can with our kernels.
+//! Exchanging casts for tract's own and back, as transforms of tract's registry, and a runtime that
+//! runs every cast it can with our kernels.
 //!
-//! A model that is loaded and optimised needs none of these: [`OnnxCast`] stays in place, and steps aside where a matrix
-//! product takes a cast in. They are for what else looks for tract's own cast by its type: float-precision translation,
-//! tract-transformers, the GPU back-ends.
+//! A model that is loaded and optimised needs none of these: [`OnnxCast`] stays in place, and steps
+//! aside where a matrix product takes a cast in. They are for what else looks for tract's own cast
+//! by its type: float-precision translation, tract-transformers, the GPU back-ends.
 
 use std::cell::OnceCell;
 
@@ -16,18 +16,20 @@ use tract_onnx::tract_core::transform::ModelTransform;
 use crate::ops::cast::op::OnnxCast;
 use crate::tensor::conversion::Conversion;
 
-/// Puts tract's own `Cast` in the place of each [`OnnxCast`] whose bits are the same, those in the bodies of `Scan` and
-/// `If` included; see [`Conversion::equals_core_cast`](crate::Conversion::equals_core_cast). In the registry it is
+/// Puts tract's own `Cast` in the place of each [`OnnxCast`] whose bits are the same, those in the
+/// bodies of `Scan` and `If` included; see
+/// [`Conversion::equals_core_cast`](crate::Conversion::equals_core_cast). In the registry it is
 /// `onnx_cast_to_core`.
 ///
 /// Apply it to a decluttered model, before transforms that look for tract's own cast.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ToCore;
 
-/// Puts an [`OnnxCast`] in the place of each `Cast` of tract's own whose bits are the same: ours are faster. In the
-/// registry it is `onnx_cast_to_kernels`.
+/// Puts an [`OnnxCast`] in the place of each `Cast` of tract's own whose bits are the same: ours
+/// are faster. In the registry it is `onnx_cast_to_kernels`.
 ///
-/// Apply it last, before or after the model is optimised; only before, it reaches the bodies of `Scan`.
+/// Apply it last, before or after the model is optimised; only before, it reaches the bodies of
+/// `Scan`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ToKernels;
 

@@ -14,9 +14,9 @@ use crate::error::{Error, Result};
 use crate::tensor::conversion::Conversion;
 
 impl ElementType {
-    /// The tract type whose tensors hold the elements, one element to a place. Where tract has no such type it is a
-    /// carrier: the bit pattern of a BFLOAT16 in `U16` and of a small float in the low bits of `U8`, the value of a
-    /// small integer in `U8` or, sign-extended, in `I8`.
+    /// The tract type whose tensors hold the elements, one element to a place. Where tract has no
+    /// such type it is a carrier: the bit pattern of a BFLOAT16 in `U16` and of a small float in
+    /// the low bits of `U8`, the value of a small integer in `U8` or, sign-extended, in `I8`.
     pub const fn datum_type(self) -> DatumType {
         match self.machine_type() {
             MachineType::Bool => DatumType::Bool,
@@ -35,8 +35,8 @@ impl ElementType {
         }
     }
 
-    /// The element type that a tract tensor holds when nothing more is known: the type of the same name. A symbolic
-    /// dimension is an INT64. `None` for tract's quantised types and blobs.
+    /// The element type that a tract tensor holds when nothing more is known: the type of the same
+    /// name. A symbolic dimension is an INT64. `None` for tract's quantised types and blobs.
     pub fn native(datum_type: DatumType) -> Option<ElementType> {
         if datum_type == DatumType::TDim {
             return Some(ElementType::Int64);
@@ -69,8 +69,8 @@ pub(super) fn write(ty: ElementType, codes: impl Iterator<Item = u64>, bytes: &m
     }
 }
 
-/// The elements of a BFLOAT16 tensor, in row-major order, without copying. One of UINT16 looks the same: an
-/// [`OnnxTensor`](crate::OnnxTensor) knows which it is.
+/// The elements of a BFLOAT16 tensor, in row-major order, without copying. One of UINT16 looks the
+/// same: an [`OnnxTensor`](crate::OnnxTensor) knows which it is.
 ///
 /// # Errors
 ///
@@ -100,8 +100,8 @@ pub fn bf16_tensor(shape: &[usize], elements: &[bf16]) -> Result<Tensor> {
     Ok(array.map_err(|error| Error::of_argument(error.into()))?.into())
 }
 
-/// The values of a tensor of any numeric type as FLOAT: exact for every float type but DOUBLE, and for integers of up to
-/// 24 bits; rounded to nearest otherwise.
+/// The values of a tensor of any numeric type as FLOAT: exact for every float type but DOUBLE, and
+/// for integers of up to 24 bits; rounded to nearest otherwise.
 ///
 /// # Errors
 ///

@@ -24,10 +24,12 @@ use crate::error::{Cause, Error, Result};
 
 /// A conversion between two element types, its kernel chosen.
 ///
-/// Tensors are carriers (see [`ElementType::datum_type`]): of any shape, scalars and empty ones included.
+/// Tensors are carriers (see [`ElementType::datum_type`]): of any shape, scalars and empty ones
+/// included.
 ///
-/// A large output that is dropped is kept for the next one of its size, for as long as the conversion or a clone of it
-/// lives; the casts of a model share what they keep, which is no more than what they have put out in a run.
+/// A large output that is dropped is kept for the next one of its size, for as long as the
+/// conversion or a clone of it lives; the casts of a model share what they keep, which is no more
+/// than what they have put out in a run.
 ///
 /// ```
 /// use tract_onnx_cast::{Conversion, ElementType, Rules};
@@ -89,8 +91,8 @@ impl Conversion {
         Conversion { from, to, rules, level: Level::best(), method, memory }
     }
 
-    /// The conversion that does what tract's own cast does between two of its types; `None` where there is none, or
-    /// what a dimension is made of decides.
+    /// The conversion that does what tract's own cast does between two of its types; `None` where
+    /// there is none, or what a dimension is made of decides.
     pub(crate) fn of_core_cast(from: DatumType, to: DatumType) -> Option<Conversion> {
         if from == DatumType::TDim || to == DatumType::TDim {
             return None;
@@ -139,14 +141,15 @@ impl Conversion {
         matches!(self.method, Method::Identity)
     }
 
-    /// Whether every value of the source type is one of the target's and becomes it: infinities, the sign of zero, and
-    /// NaN (not its payload) included.
+    /// Whether every value of the source type is one of the target's and becomes it: infinities,
+    /// the sign of zero, and NaN (not its payload) included.
     pub fn is_lossless(&self) -> bool {
         self.pair().is_lossless()
     }
 
-    /// The one conversion that equals this one and then `next`, for every value; `None` where the two together do
-    /// something that no single cast does, such as rounding twice, or where `next` starts from another type.
+    /// The one conversion that equals this one and then `next`, for every value; `None` where the
+    /// two together do something that no single cast does, such as rounding twice, or where `next`
+    /// starts from another type.
     ///
     /// ```
     /// use tract_onnx_cast::{Conversion, ElementType::*, Rules};
@@ -154,7 +157,8 @@ impl Conversion {
     /// let cast = |from, to| Conversion::new(from, to, Rules::default());
     /// assert_eq!(cast(BFloat16, Float).then(&cast(Float, Int8)), Some(cast(BFloat16, Int8)));
     /// assert_eq!(cast(Double, Float).then(&cast(Float, Float16)), None);
-    /// // 300 becomes 44 in one step of a float to UINT8, and so it does by way of INT32; by way of INT64, 3e9 differs.
+    /// // 300 becomes 44 in one step of a float to UINT8, and so it does by way of INT32; by way of
+    /// // INT64, 3e9 differs.
     /// assert_eq!(cast(Float, Int32).then(&cast(Int32, Uint8)), Some(cast(Float, Uint8)));
     /// assert_eq!(cast(Float, Int64).then(&cast(Int64, Int32)), None);
     /// ```
@@ -173,10 +177,11 @@ impl Conversion {
         }
     }
 
-    /// Whether tract's own `Cast` makes the same of every value, on any CPU (but for the payloads of NaN).
+    /// Whether tract's own `Cast` makes the same of every value, on any CPU (but for the payloads
+    /// of NaN).
     ///
-    /// It does not from floats to integers, where it saturates; to and from STRING; from DOUBLE to FLOAT16, where
-    /// most CPUs make it round twice. Exotic types it would take for their carriers.
+    /// It does not from floats to integers, where it saturates; to and from STRING; from DOUBLE to
+    /// FLOAT16, where most CPUs make it round twice. Exotic types it would take for their carriers.
     pub fn equals_core_cast(&self) -> bool {
         core_cast::is_equal(self.from, self.to)
     }
@@ -185,13 +190,13 @@ impl Conversion {
         TypePair { from: self.from, to: self.to, rules: self.rules }
     }
 
-    /// Converts a tensor into a new one of the same shape. A large one is divided among the threads of tract's current
-    /// executor, which makes no difference to the result.
+    /// Converts a tensor into a new one of the same shape. A large one is divided among the threads
+    /// of tract's current executor, which makes no difference to the result.
     ///
     /// # Errors
     ///
-    /// When the tensor's type is not the source's carrier or its bytes are not at hand, or a STRING element is no
-    /// number that the target can hold: the message has the element's index and text.
+    /// When the tensor's type is not the source's carrier or its bytes are not at hand, or a STRING
+    /// element is no number that the target can hold: the message has the element's index and text.
     pub fn run(&self, input: &Tensor) -> Result<Tensor> {
         self.check(input).and_then(|()| self.run_checked(input)).map_err(Error::of_argument)
     }
@@ -202,8 +207,8 @@ impl Conversion {
         Ok(())
     }
 
-    /// Inlined, as what it calls, so that the tensor is made where it is to be: for a few elements, moving it takes as
-    /// long as converting them.
+    /// Inlined, as what it calls, so that the tensor is made where it is to be: for a few elements,
+    /// moving it takes as long as converting them.
     #[inline]
     fn run_checked(&self, input: &Tensor) -> TractResult<Tensor> {
         match &self.method {
@@ -220,8 +225,8 @@ impl Conversion {
         }
     }
 
-    /// As [`Conversion::run`], of a tensor that is not needed any more: its buffer becomes the output's where their
-    /// elements are as wide.
+    /// As [`Conversion::run`], of a tensor that is not needed any more: its buffer becomes the
+    /// output's where their elements are as wide.
     ///
     /// # Errors
     ///

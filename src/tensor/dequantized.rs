@@ -23,8 +23,9 @@ struct CodeMatrix {
 }
 
 impl Quantization {
-    /// What [`Quantization::run`] makes of a large matrix of codes, each part when it is asked for; `None` where it quantises, and
-    /// of any other x. Its errors are those of that, and come at once.
+    /// What [`Quantization::run`] makes of a large matrix of codes, each part when it is asked for;
+    /// `None` where it quantises, and of any other x. Its errors are those of that, and come at
+    /// once.
     pub(crate) fn late(
         &self,
         x: &Arc<Tensor>,

@@ -1,8 +1,9 @@
 //! Matrices whose elements are made when they are asked for, a part of them if that is enough.
 //!
-//! The vocabulary of a language model is its largest weight. A `Gather` takes a few rows of it, and the last product takes it,
-//! perhaps transposed, in blocks: as a tensor in memory it would be there two or three times. In its file it need not be in memory
-//! at all, and in codes of a few bits not as the numbers that they stand for.
+//! The vocabulary of a language model is its largest weight. A `Gather` takes a few rows of it, and
+//! the last product takes it, perhaps transposed, in blocks: as a tensor in memory it would be
+//! there two or three times. In its file it need not be in memory at all, and in codes of a few
+//! bits not as the numbers that they stand for.
 
 #![forbid(unsafe_code)]
 
@@ -31,17 +32,21 @@ pub(super) trait MatrixSource: fmt::Debug + Send + Sync {
     /// What reads parts of it, one after the other. Fails when it cannot be read.
     fn reader(&self) -> TractResult<PartReader<'_>>;
 
-    /// How many bytes the columns have that are best read at once, behind one another, where all are taken.
+    /// How many bytes the columns have that are best read at once, behind one another, where all
+    /// are taken.
     fn block(&self) -> usize;
 
-    /// Whether parts of so many bytes of each row are better read one by one than all rows, which have so many.
+    /// Whether parts of so many bytes of each row are better read one by one than all rows, which
+    /// have so many.
     fn is_read_by_parts(&self, part: usize, row: usize) -> bool;
 }
 
-/// Fills a buffer with the bytes of elements that stand one behind the other, given how many bytes of the matrix are before them.
+/// Fills a buffer with the bytes of elements that stand one behind the other, given how many bytes
+/// of the matrix are before them.
 pub(super) type PartReader<'a> = Box<dyn FnMut(usize, &mut [u8]) -> TractResult<()> + 'a>;
 
-/// What changes bytes of a matrix behind their reading, given how many bytes of the matrix stand before them.
+/// What changes bytes of a matrix behind their reading, given how many bytes of the matrix stand
+/// before them.
 type Alteration = Arc<dyn Fn(usize, &mut [u8]) + Send + Sync>;
 
 /// A matrix of plain numbers, as its source has it.
@@ -89,15 +94,16 @@ pub(crate) fn turned(tensor: &Tensor) -> Option<Tensor> {
     Some(Tensor::from_storage(tensor.datum_type(), &[columns, rows], late))
 }
 
-/// The late matrix ([`read_late`](crate::tensor_proto::read_late)) of which a tensor is the transpose, as a
-/// [`Transpose`](crate::interpreter) of it is; `None` of any other tensor.
+/// The late matrix ([`read_late`](crate::tensor_proto::read_late)) of which a tensor is the
+/// transpose, as a [`Transpose`](crate::interpreter) of it is; `None` of any other tensor.
 pub fn untransposed(tensor: &Tensor) -> Option<Tensor> {
     still_late(tensor).filter(|late| late.is_turned).and_then(|_| turned(tensor))
 }
 
-/// A late matrix of which `alter` changes what is read; `None` of any other tensor, and of a transpose. It is
-/// given some bytes, which are whole elements one behind the other, and how many bytes of the matrix stand before them, and is to
-/// make the same of each element whenever that is read.
+/// A late matrix of which `alter` changes what is read; `None` of any other tensor, and of a
+/// transpose. It is given some bytes, which are whole elements one behind the other, and how many
+/// bytes of the matrix stand before them, and is to make the same of each element whenever that is
+/// read.
 pub fn altered(
     tensor: &Tensor,
     alter: impl Fn(usize, &mut [u8]) + Send + Sync + 'static,
@@ -108,8 +114,8 @@ pub fn altered(
     Some(self::late(SourceMatrix { altered: Some(Arc::new(alter)), ..matrix }))
 }
 
-/// Some rows of a late matrix, in the order in which they are asked for; `None` of any other tensor, and where
-/// it has no such row. Fails when they cannot be read.
+/// Some rows of a late matrix, in the order in which they are asked for; `None` of any other
+/// tensor, and where it has no such row. Fails when they cannot be read.
 pub(crate) fn rows(tensor: &Tensor, wanted: &[usize]) -> TractResult<Option<Tensor>> {
     let Some(late) = still_late(tensor).filter(|late| !late.is_turned) else { return Ok(None) };
     let [rows, columns] = late.matrix.shape;
@@ -121,19 +127,21 @@ pub(crate) fn rows(tensor: &Tensor, wanted: &[usize]) -> TractResult<Option<Tens
     late.matrix.read([wanted.len(), columns], row, at).map(Some)
 }
 
-/// Whether nothing has asked for all of a late matrix: parts of it ([`Tensor::slice`]) are made when they are asked for.
+/// Whether nothing has asked for all of a late matrix: parts of it ([`Tensor::slice`]) are made
+/// when they are asked for.
 pub(crate) fn is_late(tensor: &Tensor) -> bool {
     still_late(tensor).is_some()
 }
 
-/// How many bytes the columns of a late matrix have that are best taken at once; `None` of any other tensor.
+/// How many bytes the columns of a late matrix have that are best taken at once; `None` of any
+/// other tensor.
 pub(crate) fn block(tensor: &Tensor) -> Option<usize> {
     let late = still_late(tensor)?;
     Some(if late.is_turned { BLOCK_OF_TRANSPOSE } else { late.matrix.source.block() })
 }
 
-/// What a tensor is of, if nothing has asked for all of it. tract's reshapes change a tensor's shape alone, and what has another
-/// than the matrix is read as a whole.
+/// What a tensor is of, if nothing has asked for all of it. tract's reshapes change a tensor's
+/// shape alone, and what has another than the matrix is read as a whole.
 fn still_late(tensor: &Tensor) -> Option<&Late> {
     tensor.storage_as::<Late>().filter(|late| late.is_still_late(tensor.shape()))
 }
@@ -144,7 +152,8 @@ impl SourceMatrix {
         columns * self.datum_type.size_of()
     }
 
-    /// A tensor of so many rows, read in pieces of so many bytes, of which `at` says where they are, from the first element on.
+    /// A tensor of so many rows, read in pieces of so many bytes, of which `at` says where they
+    /// are, from the first element on.
     fn read(
         &self,
         shape: [usize; 2],

@@ -3,8 +3,10 @@
 //! - `carrier`: which tensor holds which element type, and its values
 //! - `code_table`: bytes looked up; `conversion`: casting whole tensors
 //! - `quantization`: the same with scales and zero points
-//! - `output`: tensors written by kernels; `memory` what is kept of them; `parallel` the threads that tract has
-//! - `late`: matrices that are not in memory until they are asked for; `dequantized`: those of codes
+//! - `output`: tensors written by kernels; `memory` what is kept of them; `parallel` the threads
+//!   that tract has
+//! - `late`: matrices that are not in memory until they are asked for; `dequantized`: those of
+//!   codes
 //! - `rounding`: rounded in place
 //! - `numbers`: the exact values of elements
 //! - `core_cast`: where tract's own cast gives the same bits

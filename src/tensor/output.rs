@@ -34,8 +34,9 @@ pub(super) fn convert(
     let elements = input.len();
     let [read, written] = [from, to].map(|ty| ty.carrier_bytes().unwrap_or(1));
     let bytes = input.try_as_plain_ram()?.as_bytes();
-    // SAFETY: `to` is numeric, so its carrier is one of plain bytes. A kernel writes every byte of the part that it is given
-    // an input of as many elements for, 0 or 1 for BOOL, and the parts are all of the output.
+    // SAFETY: `to` is numeric, so its carrier is one of plain bytes. A kernel writes every byte of
+    // the part that it is given an input of as many elements for, 0 or 1 for BOOL, and the parts
+    // are all of the output.
     unsafe {
         fill(to.datum_type(), input.shape(), memory, |output| {
             in_parts(output, written, elements, |range, part| {
@@ -77,7 +78,8 @@ pub(super) fn scale_over(scaling: &Scaling, bytes: &[u8], output: &mut [u8]) -> 
     write_scaled(scaling, bytes, output)
 }
 
-/// Writes every byte of an output of as many elements as there are bytes of x for. Fails when it is of another number.
+/// Writes every byte of an output of as many elements as there are bytes of x for. Fails when it is
+/// of another number.
 fn write_scaled(
     scaling: &Scaling,
     bytes: &[u8],
@@ -97,8 +99,8 @@ fn write_scaled(
     Ok(())
 }
 
-/// The elements of numbers that strings spell, as many as the output's shape asks for; the index of the first string that
-/// cannot be read is the error.
+/// The elements of numbers that strings spell, as many as the output's shape asks for; the index of
+/// the first string that cannot be read is the error.
 #[inline]
 pub(super) fn parse(
     parse: &Parse,
@@ -109,10 +111,11 @@ pub(super) fn parse(
     memory: &Memory,
 ) -> TractResult<Result<Tensor, usize>> {
     let width = to.carrier_bytes().unwrap_or(1);
-    // Every part has a first element that it cannot read; the first of all is the same however many parts there are.
+    // Every part has a first element that it cannot read; the first of all is the same however many
+    // parts there are.
     let unreadable = AtomicUsize::new(texts.len());
-    // SAFETY: `to` is numeric, so its carrier is one of plain bytes. All of them are written, 0 or 1 for BOOL, where every
-    // string is read; where not, the tensor is dropped.
+    // SAFETY: `to` is numeric, so its carrier is one of plain bytes. All of them are written, 0 or
+    // 1 for BOOL, where every string is read; where not, the tensor is dropped.
     let output = unsafe {
         fill(to.datum_type(), shape, memory, |output| {
             in_parts(output, width, texts.len(), |range, part| {
@@ -128,8 +131,8 @@ pub(super) fn parse(
     output.map(|output| if index < texts.len() { Err(index) } else { Ok(output) })
 }
 
-/// A tensor of numbers of which `read` fills a buffer with a piece at a time, given how many bytes are before it. Its errors are
-/// those of `read`.
+/// A tensor of numbers of which `read` fills a buffer with a piece at a time, given how many bytes
+/// are before it. Its errors are those of `read`.
 pub(super) fn in_pieces(
     (datum_type, shape): (DatumType, &[usize]),
     piece: usize,
@@ -143,8 +146,8 @@ pub(super) fn in_pieces(
     Ok(tensor)
 }
 
-/// A tensor whose axis `from` is moved to the place `to`; `None` where its elements are no plain words,
-/// or several move as one. Fails when there is no memory for it.
+/// A tensor whose axis `from` is moved to the place `to`; `None` where its elements are no plain
+/// words, or several move as one. Fails when there is no memory for it.
 pub(crate) fn with_axis_moved(
     input: &Tensor,
     from: usize,
@@ -172,7 +175,8 @@ pub(crate) fn with_axis_moved(
     moved.insert(to, size);
     let bytes = input.try_as_plain_ram()?.as_bytes();
     let whole = (rows * columns * width).max(1);
-    // SAFETY: the type is one of plain bytes, and each element of each matrix is written to its place.
+    // SAFETY: the type is one of plain bytes, and each element of each matrix is written to its
+    // place.
     let made = unsafe {
         fill(input.datum_type(), &moved, &Memory::default(), |output| {
             let matrices = bytes.chunks_exact(whole).zip(output.chunks_exact_mut(whole));
@@ -231,7 +235,8 @@ unsafe fn fill(
     Ok(output)
 }
 
-/// A tensor's own buffer as one of another type whose elements are as wide, converted by a kernel between the two.
+/// A tensor's own buffer as one of another type whose elements are as wide, converted by a kernel
+/// between the two.
 ///
 /// The tensor is of `from`'s carrier and not empty, and its bytes are all there is of it.
 pub(super) fn convert_in_place(
@@ -246,8 +251,8 @@ pub(super) fn convert_in_place(
         overwrite_by_tiles(kernel, level, part);
     });
     debug_assert_eq!(tensor.datum_type().size_of(), to.datum_type().size_of());
-    // SAFETY: both types are of plain bytes and of the same size, and so of the same alignment; a kernel has written what is
-    // valid for the new one, and its input was as wide.
+    // SAFETY: both types are of plain bytes and of the same size, and so of the same alignment; a
+    // kernel has written what is valid for the new one, and its input was as wide.
     unsafe { tensor.set_datum_type(to.datum_type()) };
     tensor
 }
@@ -255,8 +260,8 @@ pub(super) fn convert_in_place(
 /// Words of 8 bytes that are copied aside at a time when a buffer is converted in place.
 const IN_PLACE_TILE: usize = 512;
 
-/// Runs a kernel from a buffer into itself, by way of tiles: kernels read and write different memory. Apart from its
-/// caller, so that other casts do not pay for a tile on the stack.
+/// Runs a kernel from a buffer into itself, by way of tiles: kernels read and write different
+/// memory. Apart from its caller, so that other casts do not pay for a tile on the stack.
 #[inline(never)]
 fn overwrite_by_tiles(kernel: &dyn Kernel, level: Level, bytes: &mut [u8]) {
     let mut scratch = [0u64; IN_PLACE_TILE];

@@ -20,14 +20,16 @@ use crate::error::{Error, Result};
 
 /// A `QuantizeLinear` or `DequantizeLinear` of tensors, its loops chosen.
 ///
-/// Tensors are carriers (see [`ElementType::datum_type`]): x of any shape, and scales and zero points of one of these:
+/// Tensors are carriers (see [`ElementType::datum_type`]): x of any shape, and scales and zero
+/// points of one of these:
 ///
 /// - one element, for all of x
 /// - as many elements as x has indices along `axis`, if `block_size` is 0
-/// - x's shape with ⌈D / `block_size`⌉ for the dimension D of `axis`, each for that many indices, the last possibly for
-///   fewer
+/// - x's shape with ⌈D / `block_size`⌉ for the dimension D of `axis`, each for that many indices,
+///   the last possibly for fewer
 ///
-/// A large tensor is divided among the threads of tract's current executor, which makes no difference to the result.
+/// A large tensor is divided among the threads of tract's current executor, which makes no
+/// difference to the result.
 ///
 /// ```
 /// use tract_onnx::prelude::{tensor0, tensor1};
@@ -120,8 +122,9 @@ impl Quantization {
     ///
     /// # Errors
     ///
-    /// When a tensor is not of its type's carrier, the scale fits neither x, nor its axis, nor its blocks, the zero point
-    /// does not have the scale's shape, or it is not 0 where its type has no other: float8 and INT32.
+    /// When a tensor is not of its type's carrier, the scale fits neither x, nor its axis, nor its
+    /// blocks, the zero point does not have the scale's shape, or it is not 0 where its type has no
+    /// other: float8 and INT32.
     pub fn run(
         &self,
         x: &Tensor,
@@ -199,7 +202,8 @@ impl Quantization {
         layout.map_err(anyhow::Error::msg)
     }
 
-    /// Makes a part of y of the bytes of its elements of x, which stand one behind the other from the place `first` on.
+    /// Makes a part of y of the bytes of its elements of x, which stand one behind the other from
+    /// the place `first` on.
     pub(super) fn make_part(
         &self,
         x: &[u8],

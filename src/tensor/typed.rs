@@ -30,7 +30,8 @@ pub struct OnnxTensor {
 }
 
 impl OnnxTensor {
-    /// A tensor whose elements are of a type, such as one of [`output_element_types`](crate::output_element_types).
+    /// A tensor whose elements are of a type, such as one of
+    /// [`output_element_types`](crate::output_element_types).
     ///
     /// # Errors
     ///

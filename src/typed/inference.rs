@@ -1,7 +1,8 @@
-//! The element types of all values, told in the order of computation: a value's type is what its node makes of those of its
-//! inputs by ONNX's schemas, else what the model declares of it.
+//! The element types of all values, told in the order of computation: a value's type is what its
+//! node makes of those of its inputs by ONNX's schemas, else what the model declares of it.
 //!
-//! A [`Visitor`] looks on: it holds what is made against what is declared, or edits nodes before it is told what they make.
+//! A [`Visitor`] looks on: it holds what is made against what is declared, or edits nodes before it
+//! is told what they make.
 
 use std::collections::{HashMap, HashSet};
 
@@ -75,7 +76,8 @@ impl Visitor for Unwatched<'_> {
     }
 }
 
-/// The type that a model declares of a value; what any body declares of it as its output goes before the others.
+/// The type that a model declares of a value; what any body declares of it as its output goes
+/// before the others.
 pub(crate) fn declared(graph: &Graph, value: ValueId) -> Option<ElementType> {
     let of_output = output_declarations(graph, value).find_map(|(_, ty)| element_type(ty));
     of_output.or_else(|| element_type(graph.value(value).declared.as_ref()))

@@ -1,5 +1,5 @@
-//! A model's graph with its functions as bodies, and the element types of all values by ONNX's schemas alone: what is mended
-//! and converted, where no tract is asked.
+//! A model's graph with its functions as bodies, and the element types of all values by ONNX's
+//! schemas alone: what is mended and converted, where no tract is asked.
 //!
 //! - `functions`: read into the graph and put back
 //! - `inference`: the walk that tells types, and whoever looks on

@@ -133,7 +133,8 @@ pub fn numbers(value: &Typed) -> Vec<f64> {
     wide.try_as_plain_ram().expect("plain").as_slice::<f64>().expect("doubles").to_vec()
 }
 
-/// Which elements differ: bit for bit but for NaN, or beyond the tolerance where floats may be off by one.
+/// Which elements differ: bit for bit but for NaN, or beyond the tolerance where floats may be off
+/// by one.
 pub fn differences(got: &Typed, want: &Typed, tolerance: Option<Tolerance>) -> Vec<usize> {
     assert_eq!((got.ty, got.tensor.shape()), (want.ty, want.tensor.shape()), "type and shape");
     if got.ty == ElementType::String {

@@ -49,8 +49,8 @@ pub fn codes_of_tensor(ty: ElementType, tensor: &Tensor) -> Vec<u64> {
         .collect()
 }
 
-/// The generator that the sweeps' inputs are defined by: numbers that look like nothing in particular, the same on every
-/// run.
+/// The generator that the sweeps' inputs are defined by: numbers that look like nothing in
+/// particular, the same on every run.
 pub struct SplitMix64(pub u64);
 
 impl SplitMix64 {
@@ -77,8 +77,8 @@ pub fn rules(to: ElementType) -> Vec<Rules> {
     modes.into_iter().flat_map(saturates).collect()
 }
 
-/// Every code of a narrow type. Of a wide one: around every power of two, around halves of every format's last place,
-/// integers and their neighbours, and so many at random.
+/// Every code of a narrow type. Of a wide one: around every power of two, around halves of every
+/// format's last place, integers and their neighbours, and so many at random.
 pub fn samples(ty: ElementType, at_random: usize) -> Vec<u64> {
     if ty == ElementType::Bool {
         // tract's tensors of bool hold nothing else.
@@ -99,7 +99,8 @@ pub fn samples(ty: ElementType, at_random: usize) -> Vec<u64> {
         let m = format.mantissa_bits;
         for exponent in 0..1u64 << format.exponent_bits {
             for _ in 0..(at_random >> format.exponent_bits).clamp(5, 200) {
-                // A short mantissa, so that ties are as likely as anything else, or one step beside it.
+                // A short mantissa, so that ties are as likely as anything else, or one step beside
+                // it.
                 let kept = random.next() % u64::from(m + 1);
                 let mantissa = random.next() >> (64 - m) >> kept << kept;
                 let beside = [0, 1, u64::MAX][(random.next() % 3) as usize];

@@ -1,4 +1,5 @@
-//! Models that are made to hurt, each so large that what is not in proportion to it takes far too long or too much.
+//! Models that are made to hurt, each so large that what is not in proportion to it takes far too
+//! long or too much.
 
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{

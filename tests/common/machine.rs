@@ -1,5 +1,6 @@
-//! What this machine has that tests depend on. It is said on standard error, which the test harness does not capture when
-//! it is written to directly, so that a run that tested less than another shows it.
+//! What this machine has that tests depend on. It is said on standard error, which the test harness
+//! does not capture when it is written to directly, so that a run that tested less than another
+//! shows it.
 
 use std::io::Write;
 use std::process::Command;

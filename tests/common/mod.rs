@@ -1,4 +1,5 @@
-//! What several test binaries need: elements as codes, models in the making, cases in folders, the machine.
+//! What several test binaries need: elements as codes, models in the making, cases in folders, the
+//! machine.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 

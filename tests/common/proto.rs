@@ -59,7 +59,8 @@ fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| name.to_string()).collect()
 }
 
-/// A node named after its operator and first output. `domain.Operator` is of another domain than ONNX's.
+/// A node named after its operator and first output. `domain.Operator` is of another domain than
+/// ONNX's.
 pub fn node(
     op: &str,
     inputs: &[&str],

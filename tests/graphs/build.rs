@@ -39,7 +39,8 @@ const LEAF_TYPES: [ElementType; 24] = [
     Int4,
 ];
 
-/// Where 32 bits end, where 64 do, where DOUBLE's integers do, and small numbers, most of them sizes and places.
+/// Where 32 bits end, where 64 do, where DOUBLE's integers do, and small numbers, most of them
+/// sizes and places.
 const INTEGERS: [i128; 24] = [
     0,
     1,
@@ -268,7 +269,8 @@ impl Builder {
         self.leaf(val, true)
     }
 
-    /// Something to compute with beside a value: one in reach, or a leaf of a shape that broadcasts.
+    /// Something to compute with beside a value: one in reach, or a leaf of a shape that
+    /// broadcasts.
     pub fn operand(&mut self, beside: usize) -> usize {
         let ty = self.ty(beside);
         if self.random.one_in(2)
@@ -290,7 +292,8 @@ impl Builder {
         self.leaf(val, is_constant)
     }
 
-    /// Adds a node, if its result is defined in every world and small; its outputs are in reach from then on.
+    /// Adds a node, if its result is defined in every world and small; its outputs are in reach
+    /// from then on.
     pub fn node(
         &mut self,
         op: &'static str,

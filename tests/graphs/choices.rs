@@ -62,7 +62,8 @@ fn is_list(value: &Value) -> bool {
     value.ty() == Int64 && value.shape().len() == 1
 }
 
-/// A list to give an operator as a shape: data only now and then, since tract wants to see it come from sizes.
+/// A list to give an operator as a shape: data only now and then, since tract wants to see it come
+/// from sizes.
 fn some_shape(b: &mut Builder, length: Option<usize>) -> Option<usize> {
     let is_any = b.random.one_in(12);
     b.pick(|value| {

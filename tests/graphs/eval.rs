@@ -1,5 +1,6 @@
-//! What a node makes of its inputs, exactly: 64-bit integers that wrap, FLOAT and DOUBLE operations of one rounding, casts by the
-//! scalar form. `None` is for what ONNX leaves open, so that no graph depends on it.
+//! What a node makes of its inputs, exactly: 64-bit integers that wrap, FLOAT and DOUBLE operations
+//! of one rounding, casts by the scalar form. `None` is for what ONNX leaves open, so that no graph
+//! depends on it.
 
 use tract_onnx_cast::{ElementType, Family};
 

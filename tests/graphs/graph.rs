@@ -1,4 +1,5 @@
-//! Graphs whose values are known: nodes over values of one arena, so that names are unique, graphs in nodes included.
+//! Graphs whose values are known: nodes over values of one arena, so that names are unique, graphs
+//! in nodes included.
 
 use tract_onnx_cast::ElementType;
 
@@ -71,7 +72,8 @@ pub struct Value {
     pub worlds: [Val; WORLDS],
     /// Of a value that no node makes.
     pub leaf: Option<Leaf>,
-    /// Whether it comes from sizes and constants alone, as tract wants the shapes that operators are given.
+    /// Whether it comes from sizes and constants alone, as tract wants the shapes that operators
+    /// are given.
     pub is_shape: bool,
 }
 

@@ -1,5 +1,5 @@
-//! What is known to be wrong, so that the rest shows. An entry goes when what it names is right: it excuses smallest graphs of
-//! its kind and nothing else, and the report says how often each did.
+//! What is known to be wrong, so that the rest shows. An entry goes when what it names is right: it
+//! excuses smallest graphs of its kind and nothing else, and the report says how often each did.
 
 use crate::form::Form;
 use crate::graph::Graph;
@@ -24,9 +24,9 @@ const STOCK: [Known; 1] = [Known {
     excuses: |f| (f.says("is 0.0, not -0.0") || f.says("is -0.0, not 0.0")) && !f.has("Cast"),
 }];
 
-/// Whether tract would not come to an end. Its Scan goes round in circles over a single element or constants, where what it collects
-/// is constant, and where a Transpose stands between two Scans that it moves operators out of and into. Such models are not run
-/// at all.
+/// Whether tract would not come to an end. Its Scan goes round in circles over a single element or
+/// constants, where what it collects is constant, and where a Transpose stands between two Scans
+/// that it moves operators out of and into. Such models are not run at all.
 pub fn is_endless(graph: &Graph, form: &Form) -> bool {
     // What has no elements, and what is only measured, does not vary.
     let has_elements =

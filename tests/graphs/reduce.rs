@@ -26,7 +26,8 @@ pub fn eval(op: &str, attributes: Attributes, inputs: Inputs) -> Option<Vec<Val>
     }
 }
 
-/// Sums of floats that are exact in any order, so that their order does not matter; so are the products.
+/// Sums of floats that are exact in any order, so that their order does not matter; so are the
+/// products.
 fn exact_sum(ty: ElementType, terms: &[f64]) -> Option<f64> {
     let limit = if ty == Double { 2f64.powi(50) } else { 2f64.powi(22) };
     let is_fine = |x: &f64| (x * 16.0).fract() == 0.0 && x.abs() < limit / 64.0;

@@ -20,7 +20,8 @@ use test_tools::tempfile;
 const GRAPHS: u64 = 6000;
 /// Longer than any of these models takes, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Of the models, how many may be refused. A refusal is no failure, but a plug-in that refuses everything is never wrong.
+/// Of the models, how many may be refused. A refusal is no failure, but a plug-in that refuses
+/// everything is never wrong.
 const MOST_REFUSED: f64 = 0.05;
 /// How many operators the graphs must have been made of, so that nothing falls out unnoticed.
 const FEWEST_OPERATORS: usize = 60;

@@ -1,5 +1,5 @@
-//! What tract makes of constants while it loads a model is bounded, whatever operator makes them, and whatever operator makes
-//! their shape: all operators of ONNX are tried as both.
+//! What tract makes of constants while it loads a model is bounded, whatever operator makes them,
+//! and whatever operator makes their shape: all operators of ONNX are tried as both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
@@ -158,8 +158,8 @@ fn whatever_grows_makes_nothing_enormous() {
     assert!(seen.len() > 20, "{} {seen:?}", seen.len());
 }
 
-/// An input that is declared as large as can be, or as nothing of many rows, is not there yet: nothing as large is made of
-/// its shape.
+/// An input that is declared as large as can be, or as nothing of many rows, is not there yet:
+/// nothing as large is made of its shape.
 #[test]
 fn what_is_declared_is_not_made() {
     let _alone = alone();

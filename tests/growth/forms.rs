@@ -35,7 +35,8 @@ impl Taker {
         Taker::Convolution(1),
         Taker::Convolution(3),
     ];
-    /// What is multiplied and made, of which neither is a multiple of what the kernels take at once.
+    /// What is multiplied and made, of which neither is a multiple of what the kernels take at
+    /// once.
     const IN: usize = 301;
     const OUT: usize = 333;
 
@@ -56,7 +57,8 @@ impl Taker {
         }
     }
 
-    /// A model whose weights have a type, in which the product's are FLOAT, and numbers that this one of half precision has.
+    /// A model whose weights have a type, in which the product's are FLOAT, and numbers that this
+    /// one of half precision has.
     fn model(self, half: ElementType, ty: ElementType) -> ModelProto {
         let dims = self.weights();
         let sizes: Vec<usize> = dims.iter().map(|size| *size as usize).collect();
@@ -110,7 +112,8 @@ fn small_weights_stay_so() {
     }
 }
 
-/// A model of which parts of the product are taken apart, as the queries, keys and values of attention are of one product.
+/// A model of which parts of the product are taken apart, as the queries, keys and values of
+/// attention are of one product.
 fn in_parts(mut model: ModelProto) -> ModelProto {
     let graph = model.graph.as_mut().expect("a graph");
     graph.initializer.push(int64("parts", &[500, 400, N as i64 - 900]));

@@ -35,7 +35,8 @@ fn bounded(name: &str, model: &ModelProto) -> TractResult<()> {
     measured(name, || run(&file))
 }
 
-/// What came of some work, within the time and the memory that there is. Nothing else is measured meanwhile.
+/// What came of some work, within the time and the memory that there is. Nothing else is measured
+/// meanwhile.
 fn measured(name: &str, work: impl FnOnce() -> TractResult<()>) -> TractResult<()> {
     let start = busy();
     let mut outcome = Ok(());

@@ -1,6 +1,6 @@
-//! What the library does to a model grows with the model and no faster: time hardly more than in proportion, memory by less than
-//! 2 KB for a cast. `GROWTH=100000` measures one more tenfold; with `COUNTED=1000`, each is done once of that size, for a program that
-//! counts its instructions.
+//! What the library does to a model grows with the model and no faster: time hardly more than in
+//! proportion, memory by less than 2 KB for a cast. `GROWTH=100000` measures one more tenfold; with
+//! `COUNTED=1000`, each is done once of that size, for a program that counts its instructions.
 
 #![allow(unused_crate_dependencies)]
 
@@ -31,13 +31,15 @@ use tract_onnx_cast::{
 #[global_allocator]
 static PEAK: PeakAlloc = PeakAlloc;
 
-/// Growth in time for a tenfold model, where looking up ten times as many names takes ten times as long: what is in proportion is
-/// seen to take 10 to 22 times as long, since tables of names outgrow the processor's caches, which others use as well; what looks
-/// at every pair takes a hundred times.
+/// Growth in time for a tenfold model, where looking up ten times as many names takes ten times as
+/// long: what is in proportion is seen to take 10 to 22 times as long, since tables of names
+/// outgrow the processor's caches, which others use as well; what looks at every pair takes a
+/// hundred times.
 const MOST: f64 = 20.0;
 /// So many names a node, its values and what the passes note of them have.
 const NAMES: usize = 16;
-/// What is measured of tract's own work: of more, its share grows by the square, and `Limits::loaded_nodes` refuses them.
+/// What is measured of tract's own work: of more, its share grows by the square, and
+/// `Limits::loaded_nodes` refuses them.
 const LOADED: [usize; 2] = [1_000, 10_000];
 /// What a cast may take, in bytes.
 const PER_CAST: usize = 2048;
@@ -52,13 +54,14 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The time that this thread has computed: neither what else the machine does is in it nor what the system does to give it memory.
-/// Systems that do not tell give the time that has passed.
+/// The time that this thread has computed: neither what else the machine does is in it nor what the
+/// system does to give it memory. Systems that do not tell give the time that has passed.
 fn busy() -> Duration {
     const TICK: Duration = Duration::from_millis(10);
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     let stat = fs::read_to_string("/proc/thread-self/stat").ok();
-    // The thread's name comes second, in brackets, and may have spaces; eleven fields further is the time in ticks.
+    // The thread's name comes second, in brackets, and may have spaces; eleven fields further is
+    // the time in ticks.
     let ticks =
         stat.as_deref().and_then(|stat| stat.rsplit_once(')')?.1.split(' ').nth(12)?.parse().ok());
     ticks.map_or_else(|| START.elapsed(), |ticks: u32| TICK * ticks)
@@ -99,8 +102,8 @@ fn grows<T>(what: &str, sizes: &[usize], of_size: impl Fn(usize) -> T, work: imp
     let measure = |subject: &T| time(|| work(subject));
     // What is ten times as large is in slower memory too, which shows in looking up names.
     let tables: Vec<NameTable> = sizes.iter().map(|size| NameTable::of(*size)).collect();
-    // How often as long as allowed it takes; the processor is faster at one time than at another, so that times of one try are held
-    // against each other.
+    // How often as long as allowed it takes; the processor is faster at one time than at another,
+    // so that times of one try are held against each other.
     let mut least = vec![f64::INFINITY; sizes.len().saturating_sub(1)];
     let mut tries = vec![];
     for _ in 0..TRIES {

@@ -1,5 +1,6 @@
-//! Memory of weights: a plan holds each once, in no more bits than the file where a product can take them so, and loading it takes
-//! little more than the plan. The results are those of the same weights in FLOAT, bit for bit.
+//! Memory of weights: a plan holds each once, in no more bits than the file where a product can
+//! take them so, and loading it takes little more than the plan. The results are those of the same
+//! weights in FLOAT, bit for bit.
 
 use std::fs;
 
@@ -208,8 +209,8 @@ impl Dequantized {
     }
 }
 
-/// What comes of a model's file: its output, and the bytes that its plan holds, the most that it took on the way, and the most
-/// while it runs.
+/// What comes of a model's file: its output, and the bytes that its plan holds, the most that it
+/// took on the way, and the most while it runs.
 pub fn run(input: &Tensor, model: &ModelProto) -> TractResult<(Vec<u32>, [usize; 3])> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("model.onnx");
@@ -239,7 +240,8 @@ pub fn warm() {
     run(&x(1), &plain(1, Float16)).expect("a model");
 }
 
-/// A model, the same in FLOAT, how many bytes of its file are of the weights, and how many times as many loading may take.
+/// A model, the same in FLOAT, how many bytes of its file are of the weights, and how many times as
+/// many loading may take.
 pub fn check(
     what: &str,
     rows: usize,
@@ -315,7 +317,8 @@ fn dequantized_weights_stay_in_few_bits() {
 /// The columns of K rows that are the vocabulary of a language model.
 const MANY: usize = 17_000;
 
-/// A product by more weights than there is room for beside what is packed of them, K × `MANY` or the other way round.
+/// A product by more weights than there is room for beside what is packed of them, K × `MANY` or
+/// the other way round.
 fn head(is_turned: bool) -> ModelProto {
     let dims = if is_turned { [MANY, K] } else { [K, MANY] };
     let sketch = Sketch::new().input("x", Float, &[3, K as i64]).initializer(shaped(
@@ -373,7 +376,8 @@ fn looped() -> ModelProto {
         .model()
 }
 
-/// Of a weight in a body's message there were six: what is read and decoded of the message, twice as nested messages grow.
+/// Of a weight in a body's message there were six: what is read and decoded of the message, twice
+/// as nested messages grow.
 #[test]
 fn a_weight_of_a_body_stays_in_the_file() -> tract_onnx_cast::Result<()> {
     let _alone = alone();
@@ -394,8 +398,8 @@ fn a_weight_of_a_body_stays_in_the_file() -> tract_onnx_cast::Result<()> {
     Ok(())
 }
 
-/// Rows of weights that are gathered and multiplied by the same weights, as a `Gemm` or a `MatMul`; or, apart, by others of the
-/// same numbers.
+/// Rows of weights that are gathered and multiplied by the same weights, as a `Gemm` or a `MatMul`;
+/// or, apart, by others of the same numbers.
 fn embedding(count: usize, is_gemm: bool, is_apart: bool) -> ModelProto {
     let weights = numbers(K * N);
     let of = |row: usize| (0..N).map(move |column| column * K + row);

@@ -45,7 +45,8 @@ const BOXES: [f32; 12] = [0., 0., 1., 1., 0., 0., 1., 0.9, 2., 2., 3., 3.];
 
 const SCORES: [f32; 3] = [0.9, 0.8, 0.7];
 
-/// The boxes that are left of three, of which two cover one another, all but some inputs being constants.
+/// The boxes that are left of three, of which two cover one another, all but some inputs being
+/// constants.
 fn boxes_left(limit: Option<&[i64]>, data: &[&str]) -> Tensor {
     let mut sketch = Sketch::new();
     let mut inputs = vec![];
@@ -114,7 +115,8 @@ fn a_name_may_be_that_of_a_part_of_another() {
     assert_eq!(run(17, sketch.output("x", Float, &[2]), &[x])[0], tensor1(&[2f32, 0.0]));
 }
 
-/// A tree of one node in each mode, over thresholds, of numbers beside them that are FLOATs only when they are rounded.
+/// A tree of one node in each mode, over thresholds, of numbers beside them that are FLOATs only
+/// when they are rounded.
 #[test]
 fn trees_compare_doubles_as_they_are() {
     let threshold = 0.1f32;
@@ -243,7 +245,8 @@ fn texts_are_tiled() {
     }
 }
 
-/// The inner one doubles what it begins with, at each turn of the outer one from the beginning, in a branch too.
+/// The inner one doubles what it begins with, at each turn of the outer one from the beginning, in
+/// a branch too.
 #[test]
 fn a_scan_in_a_scan_begins_anew() {
     let scan = |inputs: &[&str], outputs: &[&str], body| {
@@ -307,8 +310,8 @@ fn texts_and_numbers_are_encoded_by_their_place() {
     assert_eq!(run(21, by_number, &[(Float, tensor1(&[2.5f32, -1., 1.]))]), [expected]);
 }
 
-/// Two trees, one of which asks for a member of a set, by each way to put them together. The numbers are those of onnx's
-/// evaluator and of ONNX Runtime.
+/// Two trees, one of which asks for a member of a set, by each way to put them together. The
+/// numbers are those of onnx's evaluator and of ONNX Runtime.
 #[test]
 fn an_ensemble_of_trees_is_as_specified() {
     let nan = f32::NAN;

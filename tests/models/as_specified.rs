@@ -1,4 +1,5 @@
-//! What a model says is what comes out: the types of its outputs, and nodes that tract takes otherwise.
+//! What a model says is what comes out: the types of its outputs, and nodes that tract takes
+//! otherwise.
 
 use test_tools::tempfile;
 use tract_onnx::pb::{GraphProto, TensorProto};
@@ -272,7 +273,8 @@ fn unused_outputs_are_counted() -> TractResult<()> {
     Ok(())
 }
 
-/// Scanned outputs of one value, or of values made of each other, that are collected in two directions.
+/// Scanned outputs of one value, or of values made of each other, that are collected in two
+/// directions.
 #[test]
 fn scanned_outputs_have_their_own_directions() -> TractResult<()> {
     let scan = |collected: [&str; 2], directions: &[i64]| {

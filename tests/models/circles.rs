@@ -1,4 +1,5 @@
-//! No circle among files: whoever reads one, and then what it uses, never comes back to it. Nor do layers use those above them.
+//! No circle among files: whoever reads one, and then what it uses, never comes back to it. Nor do
+//! layers use those above them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,8 +8,8 @@ use std::path::{Path, PathBuf};
 /// A module, by its path from the root of its crate.
 type Module = Vec<String>;
 
-/// The layers of the library and of the command line, as `src/lib.rs` and `cli/src/cli/mod.rs` tell them, by the module that they
-/// are in: none uses another of its line, nor one of a line above.
+/// The layers of the library and of the command line, as `src/lib.rs` and `cli/src/cli/mod.rs` tell
+/// them, by the module that they are in: none uses another of its line, nor one of a line above.
 const LAYERS: &[(&str, &str, &str)] = &[
     (
         "src",

@@ -33,7 +33,8 @@ fn codes(shape: &[i64]) -> Tensor {
     Tensor::from_shape(&dims, &codes).expect("as many codes")
 }
 
-/// The same by an operator of ONNX Runtime's and by the operator that it is around, its inputs dequantised.
+/// The same by an operator of ONNX Runtime's and by the operator that it is around, its inputs
+/// dequantised.
 struct Pair {
     op: &'static str,
     inputs: Vec<&'static str>,
@@ -169,7 +170,8 @@ fn weights_of_8_bits_have_blocks() -> TractResult<()> {
     Ok(())
 }
 
-/// A table of 2 rows of 32 codes, in blocks of 16 along the last axis, of which places of this axis are taken.
+/// A table of 2 rows of 32 codes, in blocks of 16 along the last axis, of which places of this axis
+/// are taken.
 fn taken_along_blocks(quantize_axis: i64, zero_point: bool) -> Vec<Tensor> {
     let codes: Vec<f32> = (0..64).map(|i| (i % 13) as f32 - 6.0).collect();
     let attributes = [("gather_axis", 1), ("quantize_axis", quantize_axis), ("block_size", 16)];
@@ -348,7 +350,8 @@ fn a_pad_takes_lists_of_one_axis_more() {
     assert_eq!(pad.run(vec![row(&[1.0, 2.0])]).expect("a run")[0], row(&[3.0, 1.0, 2.0, 3.0]));
 }
 
-/// The type of the input tells which of the defaults counts, and each has a value where it is left out.
+/// The type of the input tells which of the defaults counts, and each has a value where it is left
+/// out.
 #[test]
 fn a_category_mapper_has_both_defaults() {
     let run = |defaults: &[AttributeProto], from: ElementType, to: ElementType, x: Tensor| {

@@ -1,5 +1,6 @@
-//! Convolutions of integers against their definition, a sum at a time: of both types of bytes, with groups, strides, dilations and
-//! padding, with sums that FLOAT has exactly and with those that it has in several parts only.
+//! Convolutions of integers against their definition, a sum at a time: of both types of bytes, with
+//! groups, strides, dilations and padding, with sums that FLOAT has exactly and with those that it
+//! has in several parts only.
 
 use crate::common::proto::{Sketch, int, ints};
 use proptest::prelude::*;
@@ -251,7 +252,8 @@ fn sums_beyond_24_bits_are_exact() {
     }
 }
 
-/// Operators that stand alone have a model of FLOAT in them; those whose weights are data have tract's.
+/// Operators that stand alone have a model of FLOAT in them; those whose weights are data have
+/// tract's.
 #[test]
 fn constant_weights_are_convolved_in_float() {
     let plan = |is_constant: bool| {

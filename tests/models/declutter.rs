@@ -1,5 +1,5 @@
-//! What decluttering makes of casts: no-ops go, casts of casts join, constants are cast once, less is cast where less is
-//! used; and the values stay.
+//! What decluttering makes of casts: no-ops go, casts of casts join, constants are cast once, less
+//! is cast where less is used; and the values stay.
 
 use crate::common::cases::root;
 use crate::common::proto::{Sketch, tensor};

@@ -10,8 +10,8 @@ use crate::common::proto::{
 
 use ElementType::{Bool, Float, Float16, Int32, Int64};
 
-/// Runs a model with its first input's first dimension as declared and as a symbol, typed, decluttered and optimised; each
-/// gives the same.
+/// Runs a model with its first input's first dimension as declared and as a symbol, typed,
+/// decluttered and optimised; each gives the same.
 #[track_caller]
 fn gives(sketch: Sketch, inputs: &[Tensor], expected: &[Tensor]) {
     let mut symbolic = Sketch(sketch.0.clone());
@@ -240,7 +240,8 @@ fn dimensions_cross_the_borders_of_subgraphs() {
     }
 }
 
-/// tract takes a dimension for greater than what it is only as great as, and for unequal to a number that it may be.
+/// tract takes a dimension for greater than what it is only as great as, and for unequal to a
+/// number that it may be.
 #[test]
 fn comparisons_of_dimensions_are_decided_when_the_model_runs() {
     for size in [1usize, 2, 3] {
@@ -286,7 +287,8 @@ fn dimensions_decide_on_branches_when_the_model_runs() {
     }
 }
 
-/// A name of the file that this crate would give is the file's, and what this crate makes gets another.
+/// A name of the file that this crate would give is the file's, and what this crate makes gets
+/// another.
 #[test]
 fn names_like_this_crates_are_names_like_others() {
     let sketch = shape_of(&[2])
@@ -364,7 +366,8 @@ fn a_slice_of_a_slice_takes_no_more_than_there_is() {
     let one = || sketch().input("x", Float, &[1]).output("y", Float, &[0]);
     let made = one().run(vec![tensor1(&[1.0f32])]).expect("a run");
     assert_eq!(made, [tensor1::<f32>(&[])]);
-    // What is made of it may have been made for one element, which is all that a plan for any size can tell.
+    // What is made of it may have been made for one element, which is all that a plan for any size
+    // can tell.
     let mut open = one();
     set_dim(&mut open.0.input[0], 0, symbol("N"));
     let model = onnx().model_for_proto_model(&open.model()).expect("a model");
@@ -502,8 +505,8 @@ fn a_part_of_nothing_keeps_the_sizes_of_what_is_joined() {
     }
 }
 
-/// Of what has no elements tract makes a constant, and what comes before is not run. It is what finds out that there is no last
-/// row.
+/// Of what has no elements tract makes a constant, and what comes before is not run. It is what
+/// finds out that there is no last row.
 #[test]
 fn a_slice_of_nothing_keeps_the_sizes_of_what_it_is_of() {
     let mut sketch = Sketch::new()
@@ -546,7 +549,8 @@ fn a_product_with_zero_keeps_the_sizes_of_its_factor() {
     assert!(format!("{error:#}").contains("takes 0 of axis 0 of size 0"), "{error:#}");
 }
 
-/// tract divides what is declared of the result by the number of times, while it infers the size that is repeated.
+/// tract divides what is declared of the result by the number of times, while it infers the size
+/// that is repeated.
 #[test]
 fn what_is_repeated_0_times_may_have_any_size() {
     let mut sketch = Sketch::new()

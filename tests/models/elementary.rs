@@ -1,5 +1,5 @@
-//! Functions of one number: all 65,536 numbers of both halves and many of FLOAT, against DOUBLE references, and what is there for
-//! NaN.
+//! Functions of one number: all 65,536 numbers of both halves and many of FLOAT, against DOUBLE
+//! references, and what is there for NaN.
 
 use crate::common::proto::{Sketch, float, int, int64, ints, model, string, tensor};
 use tract_onnx::pb::AttributeProto;
@@ -411,7 +411,8 @@ fn integer_products_are_exact_at_any_size() {
     }
 }
 
-/// Half of each code is rounded to even, and what is beyond the type saturates; of one row, and of full tiles of rows.
+/// Half of each code is rounded to even, and what is beyond the type saturates; of one row, and of
+/// full tiles of rows.
 #[test]
 fn quantized_products_round_halves_to_even() {
     for rows in [1, 16, 255] {
@@ -481,7 +482,8 @@ fn places_far_beyond_an_image_are_reflected_into_it() {
     }
 }
 
-/// As ONNX has it, the output is as long as its strides, whatever is appended before padding is taken away.
+/// As ONNX has it, the output is as long as its strides, whatever is appended before padding is
+/// taken away.
 #[test]
 fn a_transposed_convolution_of_the_same_size_is_as_long_as_its_strides() {
     let appended = Sketch::new()

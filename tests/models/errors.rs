@@ -123,7 +123,8 @@ fn a_part_of_an_operator_is_told_as_the_operator() {
     assert_eq!(told, wanted);
 }
 
-/// A product whose operands do not fit, which tract sees when it types the model; the model may leave their shapes open.
+/// A product whose operands do not fit, which tract sees when it types the model; the model may
+/// leave their shapes open.
 fn misfit(is_open: bool) -> Vec<u8> {
     let side = |name: &str, size: i64| {
         if is_open {

@@ -1,4 +1,5 @@
-//! What is said of a model's casts without running it, and that probes leave constants what they are.
+//! What is said of a model's casts without running it, and that probes leave constants what they
+//! are.
 
 use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto};
 use tract_onnx::prelude::*;
@@ -182,7 +183,8 @@ fn probes_leave_constants_what_they_are() -> TractResult<()> {
     Ok(())
 }
 
-/// A quantiser and a rounding before a cast are rows of the same audit, whatever the loader was asked first.
+/// A quantiser and a rounding before a cast are rows of the same audit, whatever the loader was
+/// asked first.
 #[test]
 fn rows_and_probes_are_one_list() -> TractResult<()> {
     let scale = proto::tensor("scale", Float, &[0.5]);

@@ -87,7 +87,8 @@ fn casts_in_functions_are_listed_where_they_stand() -> TractResult<()> {
     Ok(())
 }
 
-/// `Squeeze` had its axes in an attribute before opset 13, and `Softmax` flattened what follows its axis.
+/// `Squeeze` had its axes in an attribute before opset 13, and `Softmax` flattened what follows its
+/// axis.
 #[test]
 fn a_function_goes_by_the_opset_that_it_imports() -> TractResult<()> {
     let mut old = function(

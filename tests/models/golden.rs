@@ -1,7 +1,8 @@
-//! The project's own models and ONNX's node tests, from file to outputs, each prepared in every way that tract has.
+//! The project's own models and ONNX's node tests, from file to outputs, each prepared in every way
+//! that tract has.
 //!
-//! The outputs of the project's models are kept as snapshots. `make snapshots` adds missing ones and changes none;
-//! `make snapshots-changed` accepts changes.
+//! The outputs of the project's models are kept as snapshots. `make snapshots` adds missing ones
+//! and changes none; `make snapshots-changed` accepts changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -96,7 +97,8 @@ fn models_run_decluttered() {
     assert_none(complaints(Preparation::Decluttered));
 }
 
-/// The models that tract cannot type without concrete shapes, and what it says: for none of them is Cast the reason.
+/// The models that tract cannot type without concrete shapes, and what it says: for none of them is
+/// Cast the reason.
 const NEED_SHAPES: &[(&str, &str)] = &[
     ("whole/declared_one_symbol", "Clashing resolution"),
     ("whole/shape_flatten", "shape input is variable"),
@@ -142,9 +144,10 @@ fn record(case: &Case, outputs: &[Typed]) {
     });
 }
 
-/// Our elements as text: exactly or, of floats that may be off, as multiples of the power of ten below what each may be off
-/// by. They are counted from the expected value, near which ours is, so that the last digits of another CPU's arithmetic
-/// do not lie between two multiples, and half of what is allowed shows.
+/// Our elements as text: exactly or, of floats that may be off, as multiples of the power of ten
+/// below what each may be off by. They are counted from the expected value, near which ours is, so
+/// that the last digits of another CPU's arithmetic do not lie between two multiples, and half of
+/// what is allowed shows.
 fn shown(ours: &Typed, want: &Typed, tolerance: Option<Tolerance>) -> Vec<String> {
     let exact = spell(ours);
     let Some(tolerance) = tolerance else { return exact };

@@ -48,7 +48,8 @@ fn operators(model: &ModelProto) -> Vec<String> {
 
 #[test]
 fn arithmetic_is_rounded_once_for_each_operator() {
-    // The last two have a quotient that is a tie of FLOAT16, where a product by the reciprocal is not.
+    // The last two have a quotient that is a tie of FLOAT16, where a product by the reciprocal is
+    // not.
     let values = [1.0f32, 3.0, 0.1, -7.5, 65504.0, 6e-8, 300.0, -0.0, 4.881_620_4e-5, 14.0];
     for ty in HALVES {
         for (op, exact) in [

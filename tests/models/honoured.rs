@@ -1,4 +1,5 @@
-//! What a node asks for is computed, or refused by its name: attributes, their values and types, inputs, versions and domains.
+//! What a node asks for is computed, or refused by its name: attributes, their values and types,
+//! inputs, versions and domains.
 
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, ModelProto, NodeProto};

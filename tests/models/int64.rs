@@ -1,4 +1,5 @@
-//! INT64 and the unsigned types that tract holds in it keep all their bits, beside shapes and away from them.
+//! INT64 and the unsigned types that tract holds in it keep all their bits, beside shapes and away
+//! from them.
 
 use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::*;

@@ -377,7 +377,8 @@ impl Observer for Watcher {
     }
 }
 
-/// The body of the loop runs three times, for 30, 60 and 120; once each step counts twice, for 60 and 240.
+/// The body of the loop runs three times, for 30, 60 and 120; once each step counts twice, for 60
+/// and 240.
 #[test]
 fn a_run_is_watched_and_changed() {
     for (doubled, last) in [("", 120f32), ("twice", 240.0)] {

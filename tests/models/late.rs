@@ -19,7 +19,8 @@ use ElementType::{BFloat16, Float, Float16, Int4, Int8, Int64, Uint4, Uint8};
 /// Rows and columns of more than 4 MiB in halves; the last block of columns has one of them.
 const SIZES: [usize; 2] = [3 * 960 + 1, 1024];
 
-/// The vocabulary of a language model: rows of it are taken, and its transpose is what the scores are computed by.
+/// The vocabulary of a language model: rows of it are taken, and its transpose is what the scores
+/// are computed by.
 fn tied(ty: ElementType) -> Sketch {
     let [rows, columns] = SIZES.map(|size| size as i64);
     // Of numbers as short as these all sums are exact, in whatever order.
@@ -98,7 +99,8 @@ fn a_tied_vocabulary_is_read_once_and_a_few_rows() -> Result<()> {
     Ok(())
 }
 
-/// Weights that are packed as they are read: a plan in any form makes the same of them, and NNEF has them whole.
+/// Weights that are packed as they are read: a plan in any form makes the same of them, and NNEF
+/// has them whole.
 #[test]
 fn a_plan_of_a_tied_vocabulary_in_a_file_is_any_plan() -> TractResult<()> {
     let folder = tempfile::tempdir()?;

@@ -24,6 +24,7 @@ mod int64;
 mod interpreter;
 mod known;
 mod late;
+mod layout;
 mod limits;
 mod many;
 mod n_bits;

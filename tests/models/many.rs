@@ -79,7 +79,8 @@ fn many_are_put_side_by_side() {
     assert_eq!(floats("Concat", vec![int("axis", 0)], MANY), expected);
 }
 
-/// What parts are alike in, types and shapes, is built once: a value that two of them take at other places is no other.
+/// What parts are alike in, types and shapes, is built once: a value that two of them take at other
+/// places is no other.
 #[test]
 fn inputs_that_are_one_value_stay_apart_from_others() {
     let taken: Vec<String> = (0..200).map(|place| format!("w{}", place % 3)).collect();

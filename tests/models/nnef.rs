@@ -1,4 +1,5 @@
-//! Casts in NNEF: every pair of types and every model that tract can write comes back with the same bits.
+//! Casts in NNEF: every pair of types and every model that tract can write comes back with the same
+//! bits.
 
 use std::fs;
 use std::sync::LazyLock;

@@ -1,6 +1,6 @@
-//! Single nodes of operators with many attributes, with what the standard gives: the vectors that `scripts/operators` makes,
-//! in the lines that `node_vectors.py` describes. Each is run with its inputs as data and as constants, with sizes that are
-//! numbers and symbols, typed and optimised.
+//! Single nodes of operators with many attributes, with what the standard gives: the vectors that
+//! `scripts/operators` makes, in the lines that `node_vectors.py` describes. Each is run with its
+//! inputs as data and as constants, with sizes that are numbers and symbols, typed and optimised.
 
 use crate::common::cases::{Typed, root};
 use crate::common::proto::{graph, imports, int, ints, model, node, set_dim, string, symbol};
@@ -60,8 +60,8 @@ impl Case {
         }
     }
 
-    /// The model of the node. `is_data` says which inputs are the model's, `name` what an axis of an input is called where its
-    /// size is a symbol.
+    /// The model of the node. `is_data` says which inputs are the model's, `name` what an axis of
+    /// an input is called where its size is a symbol.
     fn model(
         &self,
         is_data: impl Fn(usize) -> bool,
@@ -312,7 +312,8 @@ fn single_operators_are_as_specified() {
     assert!(cases.len() > 80, "{} cases", cases.len());
 }
 
-/// In a plan, where there is one, with all but the first input as constants, and node by node with all of them as data.
+/// In a plan, where there is one, with all but the first input as constants, and node by node with
+/// all of them as data.
 #[test]
 fn compositions_are_as_specified() {
     let cases = cases("compositions.tsv");

@@ -1,4 +1,5 @@
-//! Tensors without elements where tract reads a number: of these models many end the process where no guard is in the way.
+//! Tensors without elements where tract reads a number: of these models many end the process where
+//! no guard is in the way.
 
 use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
@@ -81,7 +82,8 @@ fn arithmetic_on_nothing_makes_nothing() -> TractResult<()> {
     Ok(())
 }
 
-/// Only a run would tell whether the open size is 1, and tract takes the operand for a constant before.
+/// Only a run would tell whether the open size is 1, and tract takes the operand for a constant
+/// before.
 #[test]
 fn arithmetic_on_nothing_and_an_open_size_is_refused() {
     for operator in ["Add", "Div", "Max", "Mean", "Mul", "Pow", "Sub", "Sum"] {
@@ -238,7 +240,8 @@ fn without_elements(
     model(21, graph)
 }
 
-/// Loads, optimises and runs a model on ones, with nothing where a size is open. What comes of it does not matter.
+/// Loads, optimises and runs a model on ones, with nothing where a size is open. What comes of it
+/// does not matter.
 fn outlive(model: &ModelProto) {
     let _ = without_panic(|| {
         let model = onnx().with_ignore_output_types(true).model_for_proto_model(model)?;

@@ -1,9 +1,11 @@
-//! The optimised graph of every model, stock tract's against ours: nothing that stock fuses is unfused with the plug-in
-//! but for what `INSTEAD` lists, no graph has more nodes but those of `MORE_NODES`, and results are stock's or the expected ones.
+//! The optimised graph of every model, stock tract's against ours: nothing that stock fuses is
+//! unfused with the plug-in but for what `INSTEAD` lists, no graph has more nodes but those of
+//! `MORE_NODES`, and results are stock's or the expected ones.
 //!
-//! The table is `tests/data/operators.tsv`; `make operator-counts` writes it. It has a row for each model of this repository, and
-//! for the models of another folder, which are only looked at where `ONNX_CAST_MODELS` names it. The operators are those of
-//! the CPU that the table was made on, since tract chooses by CPU; what the test asks of them holds on any.
+//! The table is `tests/data/operators.tsv`; `make operator-counts` writes it. It has a row for each
+//! model of this repository, and for the models of another folder, which are only looked at where
+//! `ONNX_CAST_MODELS` names it. The operators are those of the CPU that the table was made on,
+//! since tract chooses by CPU; what the test asks of them holds on any.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +19,8 @@ use tract_onnx_cast::{CastOnnx, HalfArithmetic};
 
 type Operators = BTreeMap<String, usize>;
 
-/// The plug-in. FLOAT16 is left to tract, so that graphs can be compared, and are the same on every CPU.
+/// The plug-in. FLOAT16 is left to tract, so that graphs can be compared, and are the same on every
+/// CPU.
 fn ours() -> CastOnnx {
     tract_onnx_cast::onnx().with_half_arithmetic(HalfArithmetic::Native)
 }
@@ -300,7 +303,8 @@ fn no_fusion_is_lost() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The shapes that a model's outputs have where its inputs keep their symbols, if the model runs so.
+/// The shapes that a model's outputs have where its inputs keep their symbols, if the model runs
+/// so.
 fn declared_shapes(model: InferenceModel, inputs: &[Typed]) -> TractResult<Vec<String>> {
     let model = model.into_optimized()?;
     let shape = |outlet: &OutletId| Ok(format!("{:?}", model.outlet_fact(*outlet)?.shape));

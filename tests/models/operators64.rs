@@ -1,5 +1,6 @@
-//! The operators that stand in the place of tract's own, where tract computes something else: each with its inputs as data
-//! and as constants, with concrete and with symbolic sizes, typed and optimised.
+//! The operators that stand in the place of tract's own, where tract computes something else: each
+//! with its inputs as data and as constants, with concrete and with symbolic sizes, typed and
+//! optimised.
 
 use tract_nnef::framework::Nnef;
 use tract_onnx::Onnx;
@@ -293,7 +294,8 @@ fn a_number_times_itself_is_exact() {
     Case::new(&nodes, &[("x", x)], DatumType::I64).gives(&[i64s(&[4611686022722355201])]);
 }
 
-/// NaN and what is beyond the base's type become the least integer, as in a Cast, and in onnx's evaluator and ONNX Runtime.
+/// NaN and what is beyond the base's type become the least integer, as in a Cast, and in onnx's
+/// evaluator and ONNX Runtime.
 #[test]
 fn powers_of_integers_by_floats_are_cast() {
     let nodes = [node("Pow", &["a", "b"], &["y"], &[])];
@@ -558,7 +560,8 @@ fn indices_count_from_either_end_and_are_checked() {
     }
 }
 
-/// What a slice of six elements takes, by the text of Slice-13: a start before the axis is, backwards, its first place.
+/// What a slice of six elements takes, by the text of Slice-13: a start before the axis is,
+/// backwards, its first place.
 fn taken(start: i64, end: i64, step: i64) -> Vec<f32> {
     let place = |bound: i64| if bound < 0 { i128::from(bound) + 6 } else { i128::from(bound) };
     let (mut place, end) = if step > 0 {

@@ -1,5 +1,5 @@
-//! What tract's optimiser makes of graphs has the values of the graph as it stands: of expansions and products, of steps, of
-//! padding, of products in a `Scan`.
+//! What tract's optimiser makes of graphs has the values of the graph as it stands: of expansions
+//! and products, of steps, of padding, of products in a `Scan`.
 
 use crate::common::proto::{
     Sketch, graph, graph_attribute, int, int64, ints, model, node, shaped, string, symbol,

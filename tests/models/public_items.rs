@@ -5,8 +5,8 @@ use std::path::Path;
 
 use test_tools::insta;
 
-/// What `src/lib.rs` exports, and each item that a module makes public, a line each. Items that are public within the crate
-/// alone are left out.
+/// What `src/lib.rs` exports, and each item that a module makes public, a line each. Items that are
+/// public within the crate alone are left out.
 #[test]
 fn public_items_are_listed() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

@@ -1,4 +1,5 @@
-//! Streaming: a model that runs a few frames at a time gives the bits of the whole sequence at once.
+//! Streaming: a model that runs a few frames at a time gives the bits of the whole sequence at
+//! once.
 
 use crate::common::cases::{root, tensors};
 use crate::common::elements::{samples, tensor_of_codes};
@@ -9,7 +10,8 @@ use tract_onnx_cast::interop::OnnxCast;
 use tract_onnx_cast::{ElementType, Rules, tensor_proto};
 use tract_pulse::internal::{PulsedModel, PulsedModelExt};
 
-/// Runs a model whose one input streams over `axis`, in pulses, and joins its outputs, which stream over the same axis.
+/// Runs a model whose one input streams over `axis`, in pulses, and joins its outputs, which stream
+/// over the same axis.
 fn streamed(model: &TypedModel, input: &Tensor, axis: usize, pulse: usize) -> Vec<Tensor> {
     let time = model.input_fact(0).unwrap().shape[axis].symbols().into_iter().next().unwrap();
     let pulsed = PulsedModel::new(model, time, &pulse.to_dim()).unwrap().into_typed().unwrap();

@@ -117,7 +117,8 @@ fn a_scale_may_be_one_s_own_or_a_block_s() {
     assert_eq!(one.with(int("block_size", 5)).run(&x)[7], 16.0);
 }
 
-/// 16-bit quotients of these by 0.02084, whose operands are rounded as well, are 31, 134 and 254 (onnx's evaluator and ONNX Runtime).
+/// 16-bit quotients of these by 0.02084, whose operands are rounded as well, are 31, 134 and 254
+/// (onnx's evaluator and ONNX Runtime).
 #[test]
 fn a_narrow_precision_is_of_the_operands_too() {
     let x = [-0.656375f32, 2.80515, -5.305536, 0.0];
@@ -170,7 +171,8 @@ fn weights_are_folded_when_the_model_is_loaded() -> TractResult<()> {
     Ok(())
 }
 
-/// Stock tract makes a table of 256 codes of what stands between the two, as if a Softmax looked at one element.
+/// Stock tract makes a table of 256 codes of what stands between the two, as if a Softmax looked at
+/// one element.
 #[test]
 fn a_softmax_between_two_quantisers_sees_its_row() -> TractResult<()> {
     let outputs = Sketch::new()

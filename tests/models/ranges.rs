@@ -1,4 +1,5 @@
-//! Nodes with axes, directions and equations that their operators do not take: tract would compute something, or never end.
+//! Nodes with axes, directions and equations that their operators do not take: tract would compute
+//! something, or never end.
 
 use tract_onnx::pb::type_proto;
 use tract_onnx::pb::{AttributeProto, ModelProto, NodeProto, TypeProto};

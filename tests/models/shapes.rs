@@ -134,7 +134,8 @@ fn a_squeeze_of_all_axes_of_nothing_is_refused_where_a_size_is_open() {
     );
 }
 
-/// Sizes that an input may have are guessed where they are symbols; nobody would notice a wrong guess of what is never made.
+/// Sizes that an input may have are guessed where they are symbols; nobody would notice a wrong
+/// guess of what is never made.
 #[test]
 fn the_shape_of_a_slice_that_nothing_makes_is_measured() {
     let slice = || {

@@ -1,4 +1,5 @@
-//! What is made of the sums of thousands of numbers that are far from 0, in a plan and node by node.
+//! What is made of the sums of thousands of numbers that are far from 0, in a plan and node by
+//! node.
 
 use tract_onnx::pb::{AttributeProto, ModelProto};
 use tract_onnx::prelude::*;
@@ -27,7 +28,8 @@ fn far() -> Vec<f32> {
     (0..ROWS * COUNT).map(|_| 98.0 + 4.0 * draw()).collect()
 }
 
-/// A model of `x` with an operator, of which the second and third inputs are as many ones and zeros as are given.
+/// A model of `x` with an operator, of which the second and third inputs are as many ones and zeros
+/// as are given.
 fn model(op: &str, shape: &[usize], ones: usize, attributes: Vec<AttributeProto>) -> ModelProto {
     let dims: Vec<i64> = shape.iter().map(|size| *size as i64).collect();
     let mut sketch = Sketch::new().input("x", Float, &dims);
@@ -206,7 +208,8 @@ fn a_norm_is_one_operator_and_the_same_to_the_bit() {
     }
 }
 
-/// Axes that the optimiser moves are still those of the norm, which then adds column by column, or gathers its rows.
+/// Axes that the optimiser moves are still those of the norm, which then adds column by column, or
+/// gathers its rows.
 #[test]
 fn a_norm_between_transposes_is_of_its_own_axes() {
     let x = far();

@@ -1,5 +1,6 @@
-//! Each operator that this crate puts right (`src/ops/fixes/table/mod.rs`), on a minimal case: tract's own still fails on it, by another
-//! result, a refusal or a panic. Where a newer tract passes, the fix may go.
+//! Each operator that this crate puts right (`src/ops/fixes/table/mod.rs`), on a minimal case:
+//! tract's own still fails on it, by another result, a refusal or a panic. Where a newer tract
+//! passes, the fix may go.
 
 mod cases;
 mod edges;

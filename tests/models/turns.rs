@@ -1,4 +1,5 @@
-//! A body that runs again, node by node: what was built for one turn serves another only where it would be built for that one too.
+//! A body that runs again, node by node: what was built for one turn serves another only where it
+//! would be built for that one too.
 
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType::{Float, Int64};

@@ -1,4 +1,5 @@
-//! Sizes that a model declares as symbols and its weights leave one number of are that number: tract would not load it.
+//! Sizes that a model declares as symbols and its weights leave one number of are that number:
+//! tract would not load it.
 
 use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::*;
@@ -15,7 +16,8 @@ fn ones(name: &str, dims: &[i64]) -> TensorProto {
     TensorProto { dims: dims.into(), ..tensor(name, Float, &vec![1.; count]) }
 }
 
-/// A model of an input whose sizes are these symbols, each of them without a name where it is empty.
+/// A model of an input whose sizes are these symbols, each of them without a name where it is
+/// empty.
 fn open(names: &[&str]) -> Sketch {
     let mut sketch =
         Sketch::new().input("x", Float, &vec![-1; names.len()]).output("y", Float, &[-1]);

@@ -1,8 +1,10 @@
-//! Which casts keep every value, and which two in a row are one: what is claimed against what values become.
+//! Which casts keep every value, and which two in a row are one: what is claimed against what
+//! values become.
 //!
-//! For sources of at most 16 bits every value is tried, with every element type in the middle and at the end and with
-//! every attribute. The wider types cannot be tried out; there a claim must hold on numbers that are chosen to break it,
-//! and it must be refused where one such number shows it wrong.
+//! For sources of at most 16 bits every value is tried, with every element type in the middle and
+//! at the end and with every attribute. The wider types cannot be tried out; there a claim must
+//! hold on numbers that are chosen to break it, and it must be refused where one such number shows
+//! it wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,8 +94,8 @@ fn a_cast_is_lossless_where_and_only_where_every_value_stays() {
     }
 }
 
-/// The wide types' claims, from what the types are: an integer type holds a range, a binary float with p bits of
-/// significand every integer up to 2^p and not 2^p + 1, DOUBLE every FLOAT.
+/// The wide types' claims, from what the types are: an integer type holds a range, a binary float
+/// with p bits of significand every integer up to 2^p and not 2^p + 1, DOUBLE every FLOAT.
 #[test]
 fn the_wide_types_are_lossless_where_arithmetic_says_so() {
     use ElementType::{Double, Float, Int32, Int64, Uint32, Uint64};
@@ -115,8 +117,8 @@ fn the_wide_types_are_lossless_where_arithmetic_says_so() {
 
 #[test]
 fn two_casts_are_one_where_no_value_changes() {
-    // What holds on every value of a narrow source and is not claimed, as few would write it: two roundings that happen
-    // to agree, integers in the middle that happen to be wide enough.
+    // What holds on every value of a narrow source and is not claimed, as few would write it: two
+    // roundings that happen to agree, integers in the middle that happen to be wide enough.
     let mut unclaimed: BTreeMap<String, BTreeSet<ElementType>> = BTreeMap::new();
     for from in numeric() {
         let input = tensor_of_codes(from, &samples(from, 2_000));

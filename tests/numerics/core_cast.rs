@@ -1,4 +1,5 @@
-//! Where tract's own cast gives the same bits, and what follows from it: transforms there and back, fusions.
+//! Where tract's own cast gives the same bits, and what follows from it: transforms there and back,
+//! fusions.
 
 use crate::common::elements::{codes_of_tensor, numeric, samples, tensor_of_codes};
 use tract_onnx::prelude::*;
@@ -63,7 +64,8 @@ fn transform(name: &str, model: &mut TypedModel) {
     get_transform(name).unwrap().expect("registered").transform(model).unwrap();
 }
 
-/// FLOAT16 to FLOAT, a product, and back, then to INT8: the first two are tract's own casts too, the last is not.
+/// FLOAT16 to FLOAT, a product, and back, then to INT8: the first two are tract's own casts too,
+/// the last is not.
 fn half_product() -> TypedModel {
     let mut model = TypedModel::default();
     let cast = |from, to| OnnxCast::new("cast", from, to, Rules::default());

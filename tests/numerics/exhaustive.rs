@@ -1,5 +1,5 @@
-//! Kernels against the scalar form: every code of the types of at most 16 bits, shaped and random codes of the wider
-//! ones, every attribute, every CPU level, every length of tail.
+//! Kernels against the scalar form: every code of the types of at most 16 bits, shaped and random
+//! codes of the wider ones, every attribute, every CPU level, every length of tail.
 
 use crate::common::elements::{codes_of_tensor, numeric, rules, samples, tensor_of_codes};
 use crate::common::machine::levels;

@@ -1,4 +1,5 @@
-//! The ends of every numeric type, against `data/limits.tsv`, which `scripts/vectors/make_limits.py` makes of rational numbers.
+//! The ends of every numeric type, against `data/limits.tsv`, which
+//! `scripts/vectors/make_limits.py` makes of rational numbers.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,5 @@
-//! What a cast makes of elements: against exact vectors, against the scalar form, against what ONNX allows.
+//! What a cast makes of elements: against exact vectors, against the scalar form, against what ONNX
+//! allows.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,5 +1,6 @@
-//! Claim and deed over every version and every pair of types: a node is accepted exactly when both types are allowed by
-//! its version, and then a model of it loads, runs through tract, and converts as a [`Conversion`] alone does.
+//! Claim and deed over every version and every pair of types: a node is accepted exactly when both
+//! types are allowed by its version, and then a model of it loads, runs through tract, and converts
+//! as a [`Conversion`] alone does.
 
 use tract_onnx::pb::{AttributeProto, ModelProto};
 use tract_onnx::prelude::*;

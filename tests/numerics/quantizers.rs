@@ -1,5 +1,6 @@
-//! The exact vectors of `data/quantizers.zip`, bit for bit: every combination of types, every layout, every level of this
-//! CPU. `data/vectors.md` describes their form. `ONNX_CAST_QUANTIZERS` is another archive of that form.
+//! The exact vectors of `data/quantizers.zip`, bit for bit: every combination of types, every
+//! layout, every level of this CPU. `data/vectors.md` describes their form. `ONNX_CAST_QUANTIZERS`
+//! is another archive of that form.
 
 use std::fs::File;
 use std::io::Read;
@@ -71,7 +72,8 @@ fn of_shape(ty: ElementType, codes: &[u64], shape: &[usize]) -> Tensor {
     tensor_of_codes(ty, codes).into_shape(shape).expect("as many elements")
 }
 
-/// The shape of x, `axis`, `block_size`, the shape of the scale, and whether the elements of a scale are a column of x.
+/// The shape of x, `axis`, `block_size`, the shape of the scale, and whether the elements of a
+/// scale are a column of x.
 type Layout<'a> = (&'a [usize], i64, usize, &'a [usize], bool);
 
 /// Compares what a quantiser makes of a line, of at least 240 elements, with what is expected.

@@ -1,5 +1,5 @@
-//! The exact vectors of `data/vectors.zip`, bit for bit: every pair of types, every attribute, long sweeps, and which nodes
-//! are valid. `data/vectors.md` describes their form.
+//! The exact vectors of `data/vectors.zip`, bit for bit: every pair of types, every attribute, long
+//! sweeps, and which nodes are valid. `data/vectors.md` describes their form.
 
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -107,7 +107,8 @@ impl Draw {
         let attributes = with.clone();
         let state = (self.graph.values.len(), self.graph.nodes.len());
         let y = self.apply(op, moved, &inputs, 1, with).map(|outputs| outputs[0]);
-        // What is open moves as well, but is nothing to compute with; axes without elements are a matter of their own.
+        // What is open moves as well, but is nothing to compute with; axes without elements are a
+        // matter of their own.
         let Some(y) = y.filter(|y| self.goes_on(*y)) else {
             self.back(state);
             return None;

@@ -4,8 +4,8 @@
 //! with tract.
 //!
 //! - `table`: which operators, and in which versions and types ONNX has them
-//! - `functions`, `operands`, `sums`, `products`, `windows`, `samples`, `layers`, `movers`, `places`:
-//!   how to draw a node, and what it makes of its inputs
+//! - `functions`, `operands`, `sums`, `products`, `windows`, `samples`, `layers`, `movers`,
+//!   `places`: how to draw a node, and what it makes of its inputs
 //! - `answer`: a result and how far off it may be; `data`, `draw`, `case`: a case in the making;
 //!   `survey`: many of them
 //!

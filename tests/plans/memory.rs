@@ -1,4 +1,5 @@
-//! Where outputs live: recycled buffers and casts in place change no results and outlive their plans.
+//! Where outputs live: recycled buffers and casts in place change no results and outlive their
+//! plans.
 
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::internal::*;
@@ -52,7 +53,8 @@ fn recycled_buffers_do_not_leak_into_each_other() -> TractResult<()> {
         let y = plan.run(tvec!(x.clone().into_tvalue()))?.remove(0);
         kept.push((truncated(&x)?, y));
     }
-    // All of them again, after later runs had their chance to overwrite a buffer that was still in use.
+    // All of them again, after later runs had their chance to overwrite a buffer that was still in
+    // use.
     for (expected, y) in &kept {
         assert_eq!(y.try_as_plain_ram()?.as_slice::<f32>()?, expected);
     }

@@ -1,4 +1,5 @@
-//! Large casts on the threads of tract's executor: the same bits with any number of them, and the same error.
+//! Large casts on the threads of tract's executor: the same bits with any number of them, and the
+//! same error.
 
 use crate::common::elements::{SplitMix64, tensor_of_codes};
 use tract_linalg::multithread::{Executor, multithread_tract_scope};

@@ -12,7 +12,8 @@ pub(crate) struct Regular {
 }
 
 /// Opens a file to be read. What it is, its descriptor says: the path may lead elsewhere a moment
-/// later. Fails when it cannot be opened, or is a folder, a pipe, a socket or a device, be it through a link.
+/// later. Fails when it cannot be opened, or is a folder, a pipe, a socket or a device, be it
+/// through a link.
 pub(crate) fn open_regular(path: &Path) -> io::Result<Regular> {
     let mut options = OpenOptions::new();
     options.read(true);

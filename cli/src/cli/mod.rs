@@ -14,9 +14,9 @@
 //! - `work`: models at work in a worker
 //! - `input`: what they run on
 //! - `found`: what was found, as plain data; `measure`: how far tensors are apart
-//! - `progress`: what a worker says while it works; `caller`: who has called; `message`: one line of an
-//!   error; `input_file` opens files, `output_file` writes them; `tensor` is what `input` reads and
-//!   `measure` compares
+//! - `progress`: what a worker says while it works; `caller`: who has called; `message`: one line
+//!   of an error; `input_file` opens files, `output_file` writes them; `tensor` is what `input`
+//!   reads and `measure` compares
 //!
 //! The way of a request: a file of `verb` makes a `Request` of what was typed, say an
 //! `AuditRequest` of `Audit`, and has a `Supervisor` ask it. The supervisor starts this program

@@ -11,9 +11,9 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::message::{ProblemKind, about};
 
-/// Writes a file beside its place and puts it there when it is complete: an interruption or a full disk leaves what was there before. A
-/// link at the place is replaced, not followed.
-/// Fails when it cannot be written. The error begins with the path.
+/// Writes a file beside its place and puts it there when it is complete: an interruption or a full
+/// disk leaves what was there before. A link at the place is replaced, not followed. Fails when it
+/// cannot be written. The error begins with the path.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     // What is no file, such as /dev/stdout, cannot be replaced.
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
@@ -24,7 +24,8 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     drafts.put()
 }
 
-/// Files and folders that are complete before the first of them is put in its place. What is not put is removed.
+/// Files and folders that are complete before the first of them is put in its place. What is not
+/// put is removed.
 #[derive(Default)]
 pub(crate) struct Drafts(Vec<Draft>);
 
@@ -35,8 +36,8 @@ struct Draft {
 }
 
 impl Drafts {
-    /// Writes what is to be a file.
-    /// Fails when it cannot be written, or something at the place is no file. The error begins with the path.
+    /// Writes what is to be a file. Fails when it cannot be written, or something at the place is
+    /// no file. The error begins with the path.
     pub(crate) fn file(&mut self, place: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         let mut write = || -> io::Result<()> {
             if place.is_dir() {
@@ -49,15 +50,17 @@ impl Drafts {
         written(place, write())
     }
 
-    /// Makes an empty folder, which is to be at the place when it is filled: instead of the one that is there, or where nothing is.
-    /// Returns where it is until then. Fails when it cannot be made. The error begins with the path.
+    /// Makes an empty folder, which is to be at the place when it is filled: instead of the one
+    /// that is there, or where nothing is. Returns where it is until then. Fails when it cannot be
+    /// made. The error begins with the path.
     pub(crate) fn folder(&mut self, place: &Path) -> anyhow::Result<PathBuf> {
         let make = |folder: &Path| Ok(builder(0o777).tempdir_in(folder)?.keep());
         written(place, self.draft(folder_of(place), Some(place), make))
     }
 
-    /// Makes an empty folder in another, for which [`Drafts::assign`] may find a place later. Returns where it is until then.
-    /// Fails when it cannot be made. The error begins with the other folder's path.
+    /// Makes an empty folder in another, for which [`Drafts::assign`] may find a place later.
+    /// Returns where it is until then. Fails when it cannot be made. The error begins with the
+    /// other folder's path.
     pub(crate) fn folder_in(&mut self, folder: &Path) -> anyhow::Result<PathBuf> {
         let make = |folder: &Path| Ok(builder(0o777).tempdir_in(folder)?.keep());
         written(folder, self.draft(folder, None, make))
@@ -77,9 +80,10 @@ impl Drafts {
         self.0.push(Draft { path: file.into(), place: Some(place.into()) });
     }
 
-    /// Puts everything in its place, in the order in which it was drafted. Only a process that is killed at this moment leaves a part
-    /// undone, and then each file and each folder is the old one or the new one.
-    /// Fails when something cannot be put in its place. The error begins with the path.
+    /// Puts everything in its place, in the order in which it was drafted. Only a process that is
+    /// killed at this moment leaves a part undone, and then each file and each folder is the old
+    /// one or the new one. Fails when something cannot be put in its place. The error begins with
+    /// the path.
     pub(crate) fn put(self) -> anyhow::Result<()> {
         // Who tidies up before the process ends waits for this.
         let _listed = listed();
@@ -114,7 +118,8 @@ impl Drop for Draft {
     }
 }
 
-/// Writes a file that is there and empty. One that was removed before the process ends is not made once more.
+/// Writes a file that is there and empty. One that was removed before the process ends is not made
+/// once more.
 fn fill(draft: &Path, bytes: &[u8]) -> io::Result<()> {
     File::options().write(true).open(draft)?.write_all(bytes)
 }
@@ -173,7 +178,8 @@ impl MadeFolders {
     }
 }
 
-/// Makes a folder, and those that it is in, which are listed before they are there. Returns those that were made.
+/// Makes a folder, and those that it is in, which are listed before they are there. Returns those
+/// that were made.
 fn make_listed(folder: &Path, list: &Mutex<Vec<PathBuf>>) -> io::Result<Vec<PathBuf>> {
     let is_new = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     // Who tidies up before the process ends waits for the folder, or the folder for ever.
@@ -207,8 +213,8 @@ fn listed_in(list: &Mutex<Vec<PathBuf>>) -> MutexGuard<'_, Vec<PathBuf>> {
     list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes what is not complete, before the process ends in the middle of its work. Nothing is written after it: who would list
-/// another draft or make another folder waits for ever.
+/// Removes what is not complete, before the process ends in the middle of its work. Nothing is
+/// written after it: who would list another draft or make another folder waits for ever.
 pub(crate) fn remove_drafts() {
     remove_listed(&DRAFTS, &MADE);
 }
@@ -233,7 +239,8 @@ fn remove(path: &Path) {
     }
 }
 
-/// Removes what a process of this program that was killed has left of a file, or of the files in a folder.
+/// Removes what a process of this program that was killed has left of a file, or of the files in a
+/// folder.
 pub(crate) fn remove_drafts_of(process: u32, place: &Path) {
     let prefix = prefix(process);
     let (folder, depth) = if place.is_dir() { (place, usize::MAX) } else { (folder_of(place), 1) };
@@ -250,8 +257,8 @@ pub(crate) fn folder_of(place: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// Has a folder to itself for as long as what it returns is there: whoever else asks for it waits. Where there is nothing of the kind,
-/// nobody waits.
+/// Has a folder to itself for as long as what it returns is there: whoever else asks for it waits.
+/// Where there is nothing of the kind, nobody waits.
 pub(crate) fn locked(folder: &Path) -> Option<File> {
     let folder = File::open(folder).ok()?;
     folder.lock().ok().map(|()| folder)
@@ -300,7 +307,8 @@ mod tests {
         assert!(!late.exists() && !parent.path().join("c").exists());
     }
 
-    /// The process is about to end: a draft that was listed and is removed before it is written stays away.
+    /// The process is about to end: a draft that was listed and is removed before it is written
+    /// stays away.
     #[test]
     fn no_draft_is_written_after_the_tidying() {
         let folder = tempfile::tempdir().expect("a folder");

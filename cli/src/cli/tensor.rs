@@ -72,7 +72,8 @@ pub(crate) fn elements<T: Datum + Copy>(ty: ElementType, tensor: &Tensor) -> Tra
     Ok(cast.try_as_plain_ram()?.as_slice::<T>()?.to_vec())
 }
 
-/// A tensor of the type that holds these numbers, cast to it. Fails when the shape is not of as many.
+/// A tensor of the type that holds these numbers, cast to it. Fails when the shape is not of as
+/// many.
 pub(crate) fn of_numbers<T: Datum + Copy>(
     ty: ElementType,
     shape: &[usize],

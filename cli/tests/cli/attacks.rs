@@ -192,7 +192,8 @@ fn what_takes_too_long_is_ended() {
     assert!(line.contains("--timeout of 1 s"), "{line}");
 }
 
-/// What is written beside a model goes into the folder of the goldens, not where a link in it leads.
+/// What is written beside a model goes into the folder of the goldens, not where a link in it
+/// leads.
 #[cfg(unix)]
 #[test]
 fn record_follows_no_link_out_of_its_folder() {

@@ -1,5 +1,5 @@
-//! What an audit counts, against counts that share no code with it: those beside the models of models/audit, which
-//! scripts/audit_cases.py makes with rational numbers.
+//! What an audit counts, against counts that share no code with it: those beside the models of
+//! models/audit, which scripts/audit_cases.py makes with rational numbers.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! That a test runs each block of README.md and docs/, and what is tried here of those that are no commands of this program's.
+//! That a test runs each block of README.md and docs/, and what is tried here of those that are no
+//! commands of this program's.
 
 use std::collections::HashSet;
 use std::fs;
@@ -8,7 +9,8 @@ use crate::common::cases::root;
 use crate::documented::pages;
 use crate::program::{Folder, in_repository, onnx_cast, stderr};
 
-/// The languages of blocks, the pages that have such, and what runs them; no page is named where all may.
+/// The languages of blocks, the pages that have such, and what runs them; no page is named where
+/// all may.
 const RUN: [(&str, &[&str], &str); 8] = [
     ("console", &[], "documented.rs"),
     ("sh", &[], "documented.rs, and below"),

@@ -77,7 +77,8 @@ fn assert_named(model: &ModelProto, fault: &str, arguments: &[&str]) {
     assert!(!notes.contains("has a body"), "{notes}");
 }
 
-/// Branches of two steps each, behind a step and before another. What decides is an input, or computed of one.
+/// Branches of two steps each, behind a step and before another. What decides is an input, or
+/// computed of one.
 fn branching(is_computed: bool) -> ModelProto {
     let branch = |name: &str, weight: &str| {
         let nodes = [layer("h", "w2", name), layer(name, weight, &format!("{name}_end"))].concat();
@@ -165,7 +166,8 @@ fn scanning(body: Vec<NodeProto>) -> ModelProto {
 
 fn recurrence() -> Vec<NodeProto> {
     [
-        // What is made of the state stands first, and differs in all iterations but the first whatever the fault.
+        // What is made of the state stands first, and differs in all iterations but the first
+        // whatever the fault.
         layer("state", "w3", "kept"),
         layer("step", "w2", "taken"),
         vec![node("Add", &["kept", "taken"], &["sum"], vec![]).named("sum")],
@@ -292,7 +294,8 @@ fn a_node_of_a_loop_is_named() {
     }
 }
 
-/// A state that grows has another shape in each iteration, so that there is no tensor of all of them; that is said.
+/// A state that grows has another shape in each iteration, so that there is no tensor of all of
+/// them; that is said.
 #[test]
 fn a_body_that_cannot_be_looked_into_is_told() {
     let body = vec![

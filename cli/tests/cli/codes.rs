@@ -225,8 +225,8 @@ fn a_size_that_the_conversion_alone_refuses_is_a_fault_of_it() {
     );
 }
 
-/// A recurrent layer, and the same that quantises what it is given as it runs; the scale of its weights is so many times
-/// what it is to be.
+/// A recurrent layer, and the same that quantises what it is given as it runs; the scale of its
+/// weights is so many times what it is to be.
 fn recurrent(times: [f32; 2]) -> [ModelProto; 2] {
     let [weights, states] = [values(6 * 32, 3), values(8 * 32, 5)];
     let scales = [1.0 / 127.0, 0.5 / 127.0];
@@ -293,7 +293,8 @@ fn the_scale_of_what_a_layer_multiplies_its_state_by_is_held_against_its_values(
     assert!(text.contains("all are about 1."), "{text}");
 }
 
-/// A product by 64 rows of 4 columns in blocks of 32, which is off by so many steps of INT4 codes, given their places.
+/// A product by 64 rows of 4 columns in blocks of 32, which is off by so many steps of INT4 codes,
+/// given their places.
 fn in_blocks(off: impl Fn(usize) -> f32) -> [ModelProto; 2] {
     const STEP: f32 = 1.0 / 8.0;
     // The codes at both ends stand for what lies beyond them.
@@ -317,7 +318,8 @@ fn in_blocks(off: impl Fn(usize) -> f32) -> [ModelProto; 2] {
     [reference, converted]
 }
 
-/// What GPTQ chooses: many codes are not the nearest ones, none by far, and no block or column alike.
+/// What GPTQ chooses: many codes are not the nearest ones, none by far, and no block or column
+/// alike.
 #[test]
 fn codes_that_make_up_for_one_another_are_sound() {
     let even = |place: usize| (place * 7919 % 101) as f32 / 50.0 - 1.0;
@@ -332,7 +334,8 @@ fn codes_that_make_up_for_one_another_are_sound() {
     for reference in [&of_block, &of_few] {
         assert_eq!(judged(reference, &converted).0, "broken");
     }
-    // A few codes that are far off are told from what GPTQ chooses without a run, too, whatever makes the weight of them.
+    // A few codes that are far off are told from what GPTQ chooses without a run, too, whatever
+    // makes the weight of them.
     let folder = Folder::new();
     let passes = |verb: &[&str], reference: &ModelProto, converted: &ModelProto| {
         let (a, b) = (folder.message("a.onnx", reference), folder.message("b.onnx", converted));
@@ -351,7 +354,8 @@ fn codes_that_make_up_for_one_another_are_sound() {
     }
 }
 
-/// The same of [`in_blocks`], whose codes are of the transpose, and whose scale is in FLOAT16 and a node's.
+/// The same of [`in_blocks`], whose codes are of the transpose, and whose scale is in FLOAT16 and a
+/// node's.
 fn turned(converted: &ModelProto) -> ModelProto {
     let mut turned = converted.clone();
     let graph = turned.graph.as_mut().expect("a graph");

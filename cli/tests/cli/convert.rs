@@ -71,8 +71,8 @@ fn what_holds_holds_for_those_who_look_after_it() {
     said(0, &["audit", &out]);
 }
 
-/// `y = x + tanh(10⁴ x) · (v − w)`, where v and w are nearly the same: beside large values the difference is nothing, and of
-/// small ones all that there is.
+/// `y = x + tanh(10⁴ x) · (v − w)`, where v and w are nearly the same: beside large values the
+/// difference is nothing, and of small ones all that there is.
 #[test]
 fn what_holds_holds_for_each_set_of_inputs() {
     let folder = Folder::new();
@@ -168,8 +168,9 @@ fn nodes_stay_that_overflow() {
     assert!(model.is_some());
 }
 
-/// A mask that hides by -1e9 becomes infinite where it is cast, which a row that hides all turns into NaN, so what takes it
-/// stays as far as it reaches: whoever looks at what is written finds no overflow.
+/// A mask that hides by -1e9 becomes infinite where it is cast, which a row that hides all turns
+/// into NaN, so what takes it stays as far as it reaches: whoever looks at what is written finds no
+/// overflow.
 #[test]
 fn what_takes_a_value_that_does_not_fit_stays_as_well() {
     let sketch = Sketch::new()
@@ -192,7 +193,8 @@ fn what_takes_a_value_that_does_not_fit_stays_as_well() {
     said(0, &["audit", &out]);
 }
 
-/// What a step loses by an offset that FLOAT16 has no digits for: these two nodes stay, and no more of the loop.
+/// What a step loses by an offset that FLOAT16 has no digits for: these two nodes stay, and no more
+/// of the loop.
 #[test]
 fn nodes_of_a_body_stay_too() {
     let row = |name: &str| value(name, Float, &[4]);
@@ -282,7 +284,8 @@ fn weights_are_stored_in_few_bits_alone_or_beside_a_type() {
     assert!(refused(&["convert", &model, "-o", &output]).contains("--to"));
 }
 
-/// The model rounds a value to FLOAT16 and back itself; its conversion, being FLOAT16, has no such casts.
+/// The model rounds a value to FLOAT16 and back itself; its conversion, being FLOAT16, has no such
+/// casts.
 #[test]
 fn a_rounding_that_the_model_has_itself_may_be_left_out() {
     let file = root().join("models/whole/torch_byte_image_torchscript/model.onnx");
@@ -291,8 +294,8 @@ fn a_rounding_that_the_model_has_itself_may_be_left_out() {
     assert_eq!((&report["verdict"], &report["removed_casts"]), (&json!("holds"), &json!(4)));
 }
 
-/// Scales of the least error leave a few values beyond the last code. Those are no fault, whereas codes
-/// that are off inside of the range are one.
+/// Scales of the least error leave a few values beyond the last code. Those are no fault, whereas
+/// codes that are off inside of the range are one.
 #[test]
 fn what_codes_of_least_error_cut_off_is_no_fault() {
     let mut state = 1u32;
@@ -356,7 +359,8 @@ fn double_is_converted_where_it_is_named() {
     assert_eq!(decoded(&back).expect("a model"), decoded(&model).expect("a model"));
 }
 
-/// An operator of many steps that computes in FLOAT is off what it makes in DOUBLE by more than one rounding.
+/// An operator of many steps that computes in FLOAT is off what it makes in DOUBLE by more than one
+/// rounding.
 #[test]
 fn what_float_rounds_inside_is_no_fault_of_double() {
     let spread = |count: i32| -> Vec<f32> {

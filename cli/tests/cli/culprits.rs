@@ -13,8 +13,8 @@ use crate::verdict::{add, broken, coded, held, judged, of, one, packed, values, 
 const ROWS: usize = 64;
 const COLUMNS: usize = 24;
 
-/// A product with a transposed weight, and its dynamic quantisation, whose weight stands the other way
-/// round and whose scale is a number of times too large.
+/// A product with a transposed weight, and its dynamic quantisation, whose weight stands the other
+/// way round and whose scale is a number of times too large.
 pub(crate) fn dynamic(times: f32, scaled: [&str; 2]) -> [ModelProto; 2] {
     let weight = values(ROWS * COLUMNS, 1);
     let turned = (0..ROWS * COLUMNS).map(|at| weight[at % COLUMNS * ROWS + at / COLUMNS]);
@@ -336,7 +336,8 @@ fn a_range_that_cuts_made_up_inputs_off_is_no_fault() {
     assert!(said(1, &["compare", &a, &b, "-i", &given]).contains("cuts off"));
 }
 
-/// Where the values that a product takes have a mean of 0, the outputs hardly tell a wrong zero point.
+/// Where the values that a product takes have a mean of 0, the outputs hardly tell a wrong zero
+/// point.
 #[test]
 fn the_zero_point_of_a_quantised_weight_is_held_against_its_values() {
     let [reference, sound] = dynamic(1.0, ["f", "scale"]);

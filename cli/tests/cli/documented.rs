@@ -1,5 +1,5 @@
-//! Every command that README.md and docs/ show with what it prints: run, and compared. Those that they and the help show without
-//! are run too.
+//! Every command that README.md and docs/ show with what it prints: run, and compared. Those that
+//! they and the help show without are run too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,8 @@ fn commands_print_what_the_pages_show() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// Links among the pages lead to files and headings that are there, and the files that they name are there.
+/// Links among the pages lead to files and headings that are there, and the files that they name
+/// are there.
 #[test]
 fn links_lead_somewhere() {
     let others = ["CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"].map(|name| root().join(name));
@@ -80,8 +81,9 @@ fn links_lead_somewhere() {
     assert!(dead.is_empty(), "{}", dead.join("\n"));
 }
 
-/// The lines that pages and the help show without what is printed do something with the files that they name, each in a folder that
-/// has these: what is no call, or names an option that is not there, has the exit status 2.
+/// The lines that pages and the help show without what is printed do something with the files that
+/// they name, each in a folder that has these: what is no call, or names an option that is not
+/// there, has the exit status 2.
 #[test]
 #[cfg(unix)]
 fn lines_without_output_run() {
@@ -215,8 +217,8 @@ pub fn pages() -> Vec<PathBuf> {
 /// How an example of the library is run.
 const EXAMPLE: &str = "cargo run --quiet --example ";
 
-/// The commands of a page's blocks of `console`: a line that begins with `$ onnx-cast` or runs an example, and what is printed up to
-/// the next.
+/// The commands of a page's blocks of `console`: a line that begins with `$ onnx-cast` or runs an
+/// example, and what is printed up to the next.
 fn shown_in(page: &Path) -> Vec<Shown> {
     let text = fs::read_to_string(page).expect("a page is text");
     let name = page.file_name().expect("a page has a name").to_string_lossy().into_owned();
@@ -238,7 +240,8 @@ fn shown_in(page: &Path) -> Vec<Shown> {
     shown
 }
 
-/// What a command prints, on both streams, in a folder of the page's own where `models/` is the repository's.
+/// What a command prints, on both streams, in a folder of the page's own where `models/` is the
+/// repository's.
 fn run(command: &str, folder: &Path) -> Vec<String> {
     let repository = format!("{}/", root().to_str().expect("UTF-8"));
     let words = command.split_whitespace().skip(1);
@@ -263,7 +266,8 @@ fn run(command: &str, folder: &Path) -> Vec<String> {
     text.lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// Whether the lines are the same, but for the last digits of numbers; `…` alone stands for any lines.
+/// Whether the lines are the same, but for the last digits of numbers; `…` alone stands for any
+/// lines.
 pub fn agrees(shown: &[String], got: &[String]) -> bool {
     match (shown.split_first(), got.split_first()) {
         (None, None) => true,

@@ -106,7 +106,8 @@ fn a_product_of_codes_has_no_doubt_where_both_are_the_runtimes_own() {
     }
 }
 
-/// Random inputs say nothing of a kernel that they reach; of those behind saved tensors their own do.
+/// Random inputs say nothing of a kernel that they reach; of those behind saved tensors their own
+/// do.
 #[test]
 fn inputs_that_were_forgotten_are_asked_for() {
     let folder = Folder::new();

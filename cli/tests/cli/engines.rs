@@ -1,4 +1,5 @@
-//! What checks runs a model node by node, what deploys it by a plan, or node by node where tract can make no plan of it.
+//! What checks runs a model node by node, what deploys it by a plan, or node by node where tract
+//! can make no plan of it.
 
 use std::time::Instant;
 
@@ -94,7 +95,8 @@ fn sizes_that_weights_tell_are_not_chosen() {
     }
 }
 
-/// A model of which there can be no plan, and which fails node by node, is wrong about what fails there.
+/// A model of which there can be no plan, and which fails node by node, is wrong about what fails
+/// there.
 #[test]
 fn what_goes_wrong_without_a_plan_is_told() {
     let (_, model) =

@@ -1,4 +1,5 @@
-//! What goes wrong around the program: a full disk, an interruption, a folder that cannot be written.
+//! What goes wrong around the program: a full disk, an interruption, a folder that cannot be
+//! written.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,13 +32,15 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A command, what it is given, and what it writes: all of it or nothing if it is a set, else each file by itself.
+/// A command, what it is given, and what it writes: all of it or nothing if it is a set, else each
+/// file by itself.
 struct Writer {
     arguments: Vec<String>,
     is_set: bool,
 }
 
-/// Every command that writes files, into the folder `out`. What is there before is what it would write of other inputs.
+/// Every command that writes files, into the folder `out`. What is there before is what it would
+/// write of other inputs.
 fn writers(folder: &Folder) -> Vec<Writer> {
     let path = long(folder);
     let (many, half) = (several(folder), halved(folder));
@@ -125,7 +128,8 @@ fn fill(folder: &Path, files: &Files) {
     fs::create_dir_all(folder).expect("a folder");
 }
 
-/// What a command makes of an empty folder, and what might be there before: nothing, or other files at their places.
+/// What a command makes of an empty folder, and what might be there before: nothing, or other files
+/// at their places.
 struct Trial {
     writer: Writer,
     out: PathBuf,
@@ -189,7 +193,8 @@ fn a_full_disk_leaves_nothing_half_written() {
     for writer in writers(&folder) {
         let trial = Trial::of(&folder, writer);
         let most = trial.whole.values().map(Vec::len).max().expect("a file");
-        // In units of 512 bytes: the longest file fails, and where it is long the shorter ones do not.
+        // In units of 512 bytes: the longest file fails, and where it is long the shorter ones do
+        // not.
         for blocks in [0, most / 1024] {
             let old = trial.reset(true);
             let output = Command::new("sh")
@@ -516,8 +521,8 @@ fn a_folder_that_is_read_only_stays_as_it_is() {
     }
 }
 
-/// What is said and written is the same whenever the files are from, and whatever the clock says meanwhile: it goes back by a year each
-/// second time that it is asked.
+/// What is said and written is the same whenever the files are from, and whatever the clock says
+/// meanwhile: it goes back by a year each second time that it is asked.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_clock_that_jumps_changes_nothing() {

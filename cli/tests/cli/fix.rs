@@ -26,7 +26,8 @@ fn fix(status: i32, file: &[u8]) -> (Value, Vec<u8>) {
     (report, fs::read(&fixed).expect("the new model"))
 }
 
-/// The same, of a model that can be mended altogether: the changes, each as one line, and the model.
+/// The same, of a model that can be mended altogether: the changes, each as one line, and the
+/// model.
 fn mended(model: &ModelProto) -> (Vec<String>, ModelProto) {
     let (report, file) = fix(0, &bytes(model));
     assert_eq!(report["left"], json!([]));

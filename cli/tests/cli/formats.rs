@@ -1,4 +1,5 @@
-//! What the reports are written as besides JSON: JUnit, Model Explorer's node data, Markdown, the page; and the metrics.
+//! What the reports are written as besides JSON: JUnit, Model Explorer's node data, Markdown, the
+//! page; and the metrics.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! Models that are made to hurt: whatever is asked about them is answered, or refused in a line, in little time and memory.
+//! Models that are made to hurt: whatever is asked about them is answered, or refused in a line, in
+//! little time and memory.
 
 use std::process::{Command, Stdio};
 
@@ -11,7 +12,8 @@ use crate::common::hostile::{crowds, makers};
 use crate::common::proto::{graph, model, node, tensor, value};
 use crate::program::*;
 
-/// Asks, with a processor for ten seconds and with 1 GiB: the exit status, and what standard error says.
+/// Asks, with a processor for ten seconds and with 1 GiB: the exit status, and what standard error
+/// says.
 fn answer(name: &str, arguments: &[&str]) -> (i32, String) {
     let output = Command::new("sh")
         .args(["-c", "ulimit -t 10; exec \"$0\" \"$@\""])
@@ -102,7 +104,8 @@ fn the_limit_of_nodes_can_be_raised() {
     assert!(line.contains("`loaded_nodes`"), "{line}");
 }
 
-/// So many operators in a chain, each fourth of which adds a number: at one place another than everywhere else.
+/// So many operators in a chain, each fourth of which adds a number: at one place another than
+/// everywhere else.
 fn long_chain(count: usize, other: Option<usize>) -> ModelProto {
     use ElementType::{Float, Float16};
     let value = |place: usize| match place {

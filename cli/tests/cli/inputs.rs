@@ -1,4 +1,5 @@
-//! What the reports say of the inputs: given or random, of which seeds, and whether others may do harm.
+//! What the reports say of the inputs: given or random, of which seeds, and whether others may do
+//! harm.
 
 use serde_json::{Value, json};
 use tract_onnx::prelude::*;
@@ -64,7 +65,8 @@ fn given_inputs_are_told_as_such() {
     );
     let line = refused(&["audit", &onnx, "-i", &x, "--sets", "2"]);
     assert!(line.contains("--sets is for random inputs"), "{line}");
-    // The weights of this model are cast, and it has an input; but what happens to them happens on any.
+    // The weights of this model are cast, and it has an input; but what happens to them happens on
+    // any.
     let weights = in_repository("models/whole/mlp_weights_FLOAT8E4M3FN/model.onnx");
     assert_eq!(audited(0, &[&weights])["warnings"], json!([]));
 }

@@ -1,4 +1,5 @@
-//! `compare` names what breaks a conversion, whatever the fault is and whatever the tensors are called.
+//! `compare` names what breaks a conversion, whatever the fault is and whatever the tensors are
+//! called.
 
 use serde_json::Value;
 use tract_onnx::pb::{ModelProto, NodeProto};

@@ -1,4 +1,5 @@
-//! Where inputs that nobody gives look for faults: along axes, at lengths, magnitudes, branches, masks and caches.
+//! Where inputs that nobody gives look for faults: along axes, at lengths, magnitudes, branches,
+//! masks and caches.
 
 use serde_json::Value;
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
@@ -33,7 +34,8 @@ pub(crate) fn compared(status: i32, models: [&ModelProto; 2], arguments: &[&str]
     json(&text)["comparisons"][0].clone()
 }
 
-/// Each pair differs only where the fault is, and is told apart; the original passes against itself.
+/// Each pair differs only where the fault is, and is told apart; the original passes against
+/// itself.
 fn assert_told_apart(original: &ModelProto, ruined: &ModelProto) {
     compared(0, [original, original], &[]);
     compared(1, [original, ruined], &[]);
@@ -310,7 +312,8 @@ fn the_range_of_a_quantised_input_is_taken_for_what_it_holds() {
     assert_eq!(*told, "numbers from -64 to 63.5");
 }
 
-/// Images are not always what their name says: those that a quantiser was calibrated with are in its range, and nothing is cut off.
+/// Images are not always what their name says: those that a quantiser was calibrated with are in
+/// its range, and nothing is cut off.
 #[test]
 fn a_range_says_more_than_a_name() {
     let image = [open("image", Float, &["n", "16"])];

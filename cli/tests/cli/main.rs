@@ -1,4 +1,5 @@
-//! The command line, through the real program: what scripts rely on, and what it makes of files that are not sound.
+//! The command line, through the real program: what scripts rely on, and what it makes of files
+//! that are not sound.
 
 #[path = "../../../tests/common/mod.rs"]
 mod common;

@@ -12,7 +12,8 @@ use crate::program::*;
 use crate::run::npy;
 use crate::verdict::{self, held, values};
 
-/// More than the program takes for three sets, and less than it would for all of them at once, of 16 MiB each.
+/// More than the program takes for three sets, and less than it would for all of them at once, of
+/// 16 MiB each.
 const LIMIT_KIB: usize = 640_000;
 const SETS: &str = "20";
 

@@ -149,7 +149,8 @@ fn of_a_product_and_what_is_fused_before_it_the_latter_is_named() {
     assert_eq!(judged(&reference, &fused(0.5)).1, "norm");
 }
 
-/// A range that was calibrated on more than these values is wider than they are, and none is narrower.
+/// A range that was calibrated on more than these values is wider than they are, and none is
+/// narrower.
 #[test]
 fn of_two_scales_that_differ_the_one_is_named_that_does_not_cover_the_values() {
     let first = || node("Sin", &["x"], &["n"], vec![]).named("first");

@@ -1,5 +1,5 @@
-//! The pictures of pages in docs/images. `make pictures` makes them, with the text of their pages beside them; whatever changes the
-//! pages after that fails here.
+//! The pictures of pages in docs/images. `make pictures` makes them, with the text of their pages
+//! beside them; whatever changes the pages after that fails here.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -77,7 +77,8 @@ fn image(name: &str) -> PathBuf {
     root().join("docs/images").join(name)
 }
 
-/// A page that shows another in so many pixels, which a browser's window cannot be as narrow as, and says how wide that is.
+/// A page that shows another in so many pixels, which a browser's window cannot be as narrow as,
+/// and says how wide that is.
 fn framed(folder: &Folder, page: &Path, width: u32, height: u32) -> PathBuf {
     let frame = format!(
         "<body style=\"margin:0\"><iframe src=\"{}\" style=\"border:0;width:{width}px;height:{height}px\" \

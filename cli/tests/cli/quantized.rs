@@ -8,7 +8,8 @@ use tract_onnx_cast::{ElementType, audit::Outcome};
 use crate::common::proto::{Change, graph, model, node, tensor, value};
 use crate::program::{Folder, json, onnx_cast, stdout};
 
-/// A model without a Cast has something to audit if it quantises: here a constant weight and an activation.
+/// A model without a Cast has something to audit if it quantises: here a constant weight and an
+/// activation.
 #[test]
 fn audit_counts_what_quantizers_do() {
     use ElementType::*;
@@ -81,7 +82,8 @@ fn quantized(scale: f32, zero: f32) -> (ModelProto, ModelProto) {
     (model(21, held(&[product("x")])), model(21, converted))
 }
 
-/// A scale that was calibrated on other data cuts values off, and is to blame for what comes of them.
+/// A scale that was calibrated on other data cuts values off, and is to blame for what comes of
+/// them.
 #[test]
 fn a_scale_that_does_not_cover_the_values_is_the_culprit() {
     let folder = Folder::new();
@@ -109,8 +111,8 @@ fn a_scale_that_does_not_cover_the_values_is_the_culprit() {
     }
 }
 
-/// `x` through a convolution of one number, a Relu and a product; and as quantisers have it: without
-/// the Relu, which the range of the codes behind it stands for, and with a bias in 32 bits.
+/// `x` through a convolution of one number, a Relu and a product; and as quantisers have it:
+/// without the Relu, which the range of the codes behind it stands for, and with a bias in 32 bits.
 fn fused() -> (ModelProto, ModelProto) {
     use ElementType::*;
     let coded = |from: &str, to: &str, scale: &str, zero: &str| {
@@ -157,8 +159,8 @@ fn fused() -> (ModelProto, ModelProto) {
     (model(21, reference), model(21, converted))
 }
 
-/// What is negative before the codes of a fused Relu is no difference, and the rounding of a bias no
-/// changed weight.
+/// What is negative before the codes of a fused Relu is no difference, and the rounding of a bias
+/// no changed weight.
 #[test]
 fn what_the_range_of_codes_stands_for_is_no_difference() {
     let folder = Folder::new();

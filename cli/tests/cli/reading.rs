@@ -10,7 +10,8 @@ use tract_onnx_cast::ElementType::{self, Double, Float, Float16, Int64};
 use crate::common::proto::{graph, model, node, value};
 use crate::program::*;
 
-/// FLOAT to FLOAT16 and back, so many times; the names are long and differ in their last letters only.
+/// FLOAT to FLOAT16 and back, so many times; the names are long and differ in their last letters
+/// only.
 fn chain(folder: &Folder, name: &str, casts: usize) -> String {
     let title = |index: usize| {
         format!("/model/encoder/layers/a_very_long_name_of_a_normalisation/Cast_{index:05}")

@@ -18,8 +18,9 @@ fn matrix(seed: u32) -> Tensor {
     tensor1(&numbers).into_shape(&[8, 8]).expect("a matrix")
 }
 
-/// Two layers and a rounding to FLOAT16. The second exporter names nothing as the first does, writes `Gemm` for a product and a
-/// sum, and adds a reshaping; `fault` is added to a weight of its second layer.
+/// Two layers and a rounding to FLOAT16. The second exporter names nothing as the first does,
+/// writes `Gemm` for a product and a sum, and adds a reshaping; `fault` is added to a weight of its
+/// second layer.
 fn exported(is_second: bool, fault: f32) -> ModelProto {
     let name = |first: &'static str, second: &'static str| if is_second { second } else { first };
     let (h, t, d, u, p) = (
@@ -144,7 +145,8 @@ fn the_node_that_breaks_is_told_rather_than_a_drift() {
     assert!(place("the error grows most: `c`") < place("first mismatching tensor: `a`"), "{text}");
 }
 
-/// An exporter that reshapes once more than the other makes a tensor that none of the other's is left for.
+/// An exporter that reshapes once more than the other makes a tensor that none of the other's is
+/// left for.
 #[test]
 fn what_is_reshaped_once_more_has_a_counterpart_too() {
     let folder = Folder::new();

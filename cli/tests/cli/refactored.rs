@@ -1,4 +1,5 @@
-//! Conversions that compute the same in another way: other exports, factors that were folded in, and axes that were moved.
+//! Conversions that compute the same in another way: other exports, factors that were folded in,
+//! and axes that were moved.
 
 use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx_cast::ElementType::{Float, Int8};
@@ -43,7 +44,8 @@ impl Export {
     }
 }
 
-/// Two blocks of a normalisation, in one node or in nine, and two products, and what they are added to.
+/// Two blocks of a normalisation, in one node or in nine, and two products, and what they are added
+/// to.
 fn exported(names: Names, is_fused: bool) -> ModelProto {
     let mut export = Export { names, nodes: vec![] };
     let (mut x, mut constants) = (String::from("x"), vec![]);

@@ -115,7 +115,8 @@ fn what_a_reference_has_kept_from_vanishing_is_no_fault() {
     assert_eq!(judged(&reference, &model(Float, -1e-6)).0, "broken");
 }
 
-/// What the reference casts to BFLOAT16, and takes in FLOAT elsewhere, a conversion may cast to FLOAT16 for both.
+/// What the reference casts to BFLOAT16, and takes in FLOAT elsewhere, a conversion may cast to
+/// FLOAT16 for both.
 #[test]
 fn a_cast_to_another_type_is_another_rounding() {
     let model = |ty: ElementType, is_both: bool| {

@@ -482,7 +482,8 @@ fn said_of_keep(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// The call of `keep` takes what the call of `compare` took, however it was spelt; other words may be no text.
+/// The call of `keep` takes what the call of `compare` took, however it was spelt; other words may
+/// be no text.
 #[test]
 #[cfg(unix)]
 fn the_next_call_takes_the_same_inputs() {

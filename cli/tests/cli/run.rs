@@ -305,8 +305,9 @@ fn run_makes_up_inputs_of_every_type() {
         for number in numbers.as_array().expect("values") {
             let number =
                 number.as_f64().or_else(|| number.as_str()?.parse().ok()).expect("a number");
-            // Types of 8 bits are used up, for they mostly hold images and quantised values. So are wider integers that are only
-            // cast, for counters run over: of those there is no bound to be held.
+            // Types of 8 bits are used up, for they mostly hold images and quantised values. So are
+            // wider integers that are only cast, for counters run over: of those there is no bound
+            // to be held.
             let is_counter =
                 matches!(ty.family(), Family::Signed | Family::Unsigned) && ty.bits() > 8;
             assert!(is_counter || number.abs() < 256.0, "{ty}: {number}");

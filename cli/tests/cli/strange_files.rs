@@ -1,4 +1,5 @@
-//! Files that are not what their names say: pipes and devices, archives whose directory lies, names that no archive holds.
+//! Files that are not what their names say: pipes and devices, archives whose directory lies, names
+//! that no archive holds.
 
 use std::fs;
 use std::io::{Cursor, Write};

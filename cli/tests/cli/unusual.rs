@@ -1,5 +1,6 @@
-//! What chosen inputs hold that random numbers seldom do: numbers of their own for what divides, casts and counts, ties and halves,
-//! indices from the end, words, odd sizes, empty caches, and tables that end at a length.
+//! What chosen inputs hold that random numbers seldom do: numbers of their own for what divides,
+//! casts and counts, ties and halves, indices from the end, words, odd sizes, empty caches, and
+//! tables that end at a length.
 
 use serde_json::Value;
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};

@@ -115,7 +115,8 @@ fn the_doubt_about_a_bias_is_no_doubt_about_the_product() {
     assert_eq!(verdict(&reference, &converted(&turned)), "broken");
 }
 
-/// The reference rounds an input to FLOAT16 for another output, and so may the conversion for this one.
+/// The reference rounds an input to FLOAT16 for another output, and so may the conversion for this
+/// one.
 #[test]
 fn the_doubt_about_a_factor_is_no_doubt_about_a_large_bias() {
     let (weight, bias): (_, Vec<f32>) = (values(96, 1), values(12, 2));

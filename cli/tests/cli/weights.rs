@@ -1,4 +1,5 @@
-//! What a conversion did to weights, and what the original excuses: `compare`, and `audit --baseline`.
+//! What a conversion did to weights, and what the original excuses: `compare`, and `audit
+//! --baseline`.
 
 use serde_json::{Value, json};
 use tract_onnx::pb::{ModelProto, NodeProto};
@@ -242,7 +243,8 @@ fn renamed_weights_are_paired_by_their_values() {
 
 // ---- The original ----
 
-/// The product with a matrix of INT8 codes and a scale: dequantised before, or, as dynamic quantisation has it, scaled behind.
+/// The product with a matrix of INT8 codes and a scale: dequantised before, or, as dynamic
+/// quantisation has it, scaled behind.
 fn quantized(is_dynamic: bool, codes: &[f32]) -> ModelProto {
     let nodes = if is_dynamic {
         vec![
@@ -268,7 +270,8 @@ fn quantized(is_dynamic: bool, codes: &[f32]) -> ModelProto {
     holding(&[("x", Float, &[2, 4])], &nodes, ("y", Float, &[2, 4]), &weights)
 }
 
-/// The values are all wrong, so that nothing but the place, or what the codes mean, tells which weight it is.
+/// The values are all wrong, so that nothing but the place, or what the codes mean, tells which
+/// weight it is.
 #[test]
 fn a_quantised_weight_has_its_counterpart() {
     let codes: Vec<f32> = (0..16).map(|place| (place * 37 % 16) as f32 - 8.0).collect();
@@ -483,7 +486,8 @@ fn weights_that_are_quantised_or_turned_are_compared_alone() {
     assert_eq!((&report["weights"]["exact"], &report["identical"]), (&json!(1), &json!(true)));
 }
 
-/// A chain of products of 64 channels, one of whose weights is turned where that is said; the diagonal stays what it is.
+/// A chain of products of 64 channels, one of whose weights is turned where that is said; the
+/// diagonal stays what it is.
 fn chain(is_turned: impl Fn(usize) -> bool) -> ModelProto {
     const SIDE: usize = 64;
     let value =

@@ -1,4 +1,5 @@
-//! Conversions of tensors, at every level of this CPU, against the definition of a conversion of one element.
+//! Conversions of tensors, at every level of this CPU, against the definition of a conversion of
+//! one element.
 
 use tract_onnx::prelude::*;
 use tract_onnx_cast::kernel::{Level, convert_scalar};
@@ -20,8 +21,8 @@ fn conversion(from: ElementType, to: ElementType, rules: Rules) -> Conversion {
     CONVERSIONS.with(|made| made.of((from, to, rules), make))
 }
 
-/// Bytes 0 and 1 are the types, 2 the rules, 3 how often the elements that follow are repeated, each time with the next codes,
-/// so that there are vectors and their tails.
+/// Bytes 0 and 1 are the types, 2 the rules, 3 how often the elements that follow are repeated,
+/// each time with the next codes, so that there are vectors and their tails.
 pub fn agree(mut data: &[u8]) {
     let types = numbers();
     let header = (choose(&mut data, &types), choose(&mut data, &types));
@@ -40,7 +41,8 @@ pub fn agree(mut data: &[u8]) {
     if few.is_empty() {
         return;
     }
-    // Few are longer than the pieces that a conversion takes: they are as slow as a thousand others.
+    // Few are longer than the pieces that a conversion takes: they are as slow as a thousand
+    // others.
     let times = match (times % 8, usize::from(times / 8)) {
         (7, eighth @ 30..) => eighth * 40,
         (7, eighth) => 1 + eighth * 3,

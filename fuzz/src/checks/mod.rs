@@ -1,4 +1,5 @@
-//! What must hold for any bytes. The fuzz targets call these, and so does the test that replays the corpus.
+//! What must hold for any bytes. The fuzz targets call these, and so does the test that replays the
+//! corpus.
 
 #![forbid(unsafe_code)]
 
@@ -44,7 +45,8 @@ fn little(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |code, byte| code << 8 | u64::from(*byte))
 }
 
-/// The bytes of a code in its type's carrier, signed ones extended; the rest of them is for wider carriers.
+/// The bytes of a code in its type's carrier, signed ones extended; the rest of them is for wider
+/// carriers.
 fn carrier(ty: ElementType, code: u64) -> [u8; 8] {
     let unused = 64 - ty.bits();
     let extended = match ty.family() {

@@ -1,4 +1,5 @@
-//! Models: the rewrite is sound for anything, and whatever panics while a model is loaded is tract's.
+//! Models: the rewrite is sound for anything, and whatever panics while a model is loaded is
+//! tract's.
 
 use std::backtrace::Backtrace;
 use std::cell::RefCell;
@@ -77,7 +78,8 @@ pub fn caught<T>(run: impl FnOnce() -> Option<T>) -> Option<T> {
     })
 }
 
-/// Whether a place is in what both tract and this project call: of its panic, the caller tells whose it is.
+/// Whether a place is in what both tract and this project call: of its panic, the caller tells
+/// whose it is.
 fn is_shared(place: &str) -> bool {
     is_of_a_dependency(place) && !place.contains("/tract-")
 }

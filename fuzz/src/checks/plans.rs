@@ -1,4 +1,5 @@
-//! Plans: what tract's optimiser and this project's rewrites of it leave of a model computes what the model does.
+//! Plans: what tract's optimiser and this project's rewrites of it leave of a model computes what
+//! the model does.
 
 use std::collections::HashSet;
 
@@ -40,7 +41,8 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Inputs of small numbers, each symbol a size of its own; none, if the model has large values or inputs of no numbers.
+/// Inputs of small numbers, each symbol a size of its own; none, if the model has large values or
+/// inputs of no numbers.
 fn inputs(model: &TypedModel) -> Option<TVec<TValue>> {
     let sizes = sizes(model)?;
     for output in model.nodes().iter().flat_map(|node| &node.outputs) {

@@ -1,5 +1,5 @@
-//! `QuantizeLinear` and `DequantizeLinear` of tensors, at every level of this CPU and in every layout of scales, against the
-//! definition of one element.
+//! `QuantizeLinear` and `DequantizeLinear` of tensors, at every level of this CPU and in every
+//! layout of scales, against the definition of one element.
 
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::kernel::Level;
@@ -14,8 +14,8 @@ thread_local! {
 /// Columns of x, and how many of them make a block; 0 for a scale for each.
 const LAYOUTS: [(usize, usize); 6] = [(1, 0), (7, 0), (3, 3), (3, 0), (300, 0), (40, 16)];
 
-/// Bytes 0 to 4 are the operator and its types, 5 the layout; then the elements of x, scales and zero points, one after the
-/// other and over again.
+/// Bytes 0 to 4 are the operator and its types, 5 the layout; then the elements of x, scales and
+/// zero points, one after the other and over again.
 pub fn agree(mut data: &[u8]) {
     let types = numbers();
     let Some(dequantizes) = choose(&mut data, &[false, true]) else { return };

@@ -8,7 +8,8 @@ use super::choose;
 
 const MOST_ELEMENTS: usize = 300;
 
-/// Byte 0 tells whether the message that follows stands as it is, or gets data as long as its dimensions ask for.
+/// Byte 0 tells whether the message that follows stands as it is, or gets data as long as its
+/// dimensions ask for.
 pub fn read_and_write(mut data: &[u8]) {
     let Some(fits) = choose(&mut data, &[false, true]) else { return };
     let Ok(mut proto) = TensorProto::decode(data) else { return };

@@ -64,7 +64,8 @@ fn parses(text: &str) {
         let fits = i8::try_from(value).ok().filter(|value| (-8..8).contains(value));
         assert_eq!(int4, fits, "{text:?}");
     }
-    // Few digits without a point are a DOUBLE with nothing rounded, so one rounding is all there is.
+    // Few digits without a point are a DOUBLE with nothing rounded, so one rounding is all there
+    // is.
     let is_exact = trimmed.len() < 16 && !trimmed.contains(['e', 'E', '.']);
     for to in numbers() {
         let code = cast(input, to);

@@ -1,4 +1,5 @@
-//! A model's messages made a graph: every name is resolved once, and the nodes of each body are sorted topologically.
+//! A model's messages made a graph: every name is resolved once, and the nodes of each body are
+//! sorted topologically.
 
 mod root;
 
@@ -21,8 +22,9 @@ use crate::value::Origin;
 pub type Step<'a> = &'a dyn Fn(&str, &str) -> String;
 
 impl Graph {
-    /// Makes a graph of a model that holds one, and says what is wrong with its names. Without problems it is what the file
-    /// means; with some, a value that nothing makes has no origin, and the first of several that make one is its maker.
+    /// Makes a graph of a model that holds one, and says what is wrong with its names. Without
+    /// problems it is what the file means; with some, a value that nothing makes has no origin, and
+    /// the first of several that make one is its maker.
     ///
     /// `step` writes a step of a path. Returns `None` for a model without a graph.
     pub fn import(mut model: ModelProto, step: Step) -> Option<(Graph, Vec<Misnamed>)> {
@@ -87,8 +89,8 @@ impl Region {
 
 pub(crate) struct Reader<'a> {
     pub(crate) graph: &'a mut Graph,
-    /// The values that can be seen by name, a map for each body, the innermost last; `None` for a name that stands for an
-    /// input which a call does not give.
+    /// The values that can be seen by name, a map for each body, the innermost last; `None` for a
+    /// name that stands for an input which a call does not give.
     pub(crate) scopes: Vec<HashMap<Arc<str>, Option<ValueId>>>,
     pub(crate) problems: Vec<Misnamed>,
     step: Step<'a>,
@@ -184,8 +186,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The value of a name as a body sees it; of one that nothing makes, a value without an origin; `None` for an input that
-    /// a call does not give.
+    /// The value of a name as a body sees it; of one that nothing makes, a value without an origin;
+    /// `None` for an input that a call does not give.
     pub(crate) fn find(&mut self, body: BodyId, name: &str) -> Option<ValueId> {
         match self.scopes.iter().rev().find_map(|scope| scope.get(name)) {
             Some(value) => *value,
@@ -250,7 +252,8 @@ impl Reader<'_> {
         id
     }
 
-    /// The values of these names, without those at the end that a call does not give: operators may count.
+    /// The values of these names, without those at the end that a call does not give: operators may
+    /// count.
     fn inputs(&mut self, body: BodyId, names: &[String]) -> Vec<Option<ValueId>> {
         let find = |name: &String| if name.is_empty() { None } else { self.find(body, name) };
         let mut inputs: Vec<Option<ValueId>> = names.iter().map(find).collect();
@@ -315,13 +318,15 @@ impl Reader<'_> {
     }
 }
 
-/// The name of an attribute that a node has twice: some readers would take the first, others the last.
+/// The name of an attribute that a node has twice: some readers would take the first, others the
+/// last.
 fn given_twice(node: &NodeProto) -> Option<&str> {
     let mut names = HashSet::new();
     node.attribute.iter().map(|given| &*given.name).find(|name| !names.insert(*name))
 }
 
-/// What a message declares of its values, taken out of it. A name that is declared twice is what is declared last.
+/// What a message declares of its values, taken out of it. A name that is declared twice is what is
+/// declared last.
 pub(crate) fn declarations(proto: &mut GraphProto) -> HashMap<String, ValueInfoProto> {
     let declared = std::mem::take(&mut proto.value_info).into_iter();
     declared.map(|value| (value.name.clone(), value)).collect()

@@ -1,8 +1,9 @@
 //! Counting whole tensors.
 //!
-//! A tensor is read in tiles. Both sides of a tile are widened, exactly, to one floating-point type, in which the loops
-//! of [`lanes`](super::lanes) count what can be counted without a branch. A tile that holds anything odd, and 64-bit
-//! integers of more digits than DOUBLE has, are counted element by element as [`element`](super::element) defines it.
+//! A tensor is read in tiles. Both sides of a tile are widened, exactly, to one floating-point
+//! type, in which the loops of [`lanes`](super::lanes) count what can be counted without a branch.
+//! A tile that holds anything odd, and 64-bit integers of more digits than DOUBLE has, are counted
+//! element by element as [`element`](super::element) defines it.
 
 use std::sync::Arc;
 
@@ -94,8 +95,8 @@ pub(super) fn measure_by(
     }
 }
 
-/// As [`measure`], of what a conversion has made, by so many threads. Of one that changes no value only the source is
-/// looked at.
+/// As [`measure`], of what a conversion has made, by so many threads. Of one that changes no value
+/// only the source is looked at.
 pub(super) fn measure_conversion(
     conversion: &Conversion,
     input: &Tensor,
@@ -275,8 +276,8 @@ struct Counter {
     pair: CastPair,
     /// Exact, whatever the values.
     exact: (ElementWidening, ElementWidening),
-    /// Fast: both sides as FLOAT, where FLOAT holds the values of both types, or, of an integer target, the integral
-    /// parts of the source's.
+    /// Fast: both sides as FLOAT, where FLOAT holds the values of both types, or, of an integer
+    /// target, the integral parts of the source's.
     floats: Option<(ElementWidening, ElementWidening)>,
     lanes: Lanes,
 }

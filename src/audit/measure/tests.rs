@@ -1,6 +1,7 @@
 use super::*;
 
-/// Codes of every kind: shaped random ones, with more of those that are alike than chance would give.
+/// Codes of every kind: shaped random ones, with more of those that are alike than chance would
+/// give.
 fn codes(ty: ElementType, length: usize, seed: u64) -> Tensor {
     let mut state = seed;
     let mut next = || {

@@ -9,8 +9,8 @@ use super::pool;
 use super::watched::WatchedOp;
 use crate::cast::element_type::ElementType;
 
-/// Tensors of so many elements are counted while the model runs on: fewer are counted before a thread has woken up, and
-/// more are divided among all threads.
+/// Tensors of so many elements are counted while the model runs on: fewer are counted before a
+/// thread has woken up, and more are divided among all threads.
 const COUNTED_LATER: std::ops::Range<usize> = 1 << 14..1 << 22;
 
 /// What was counted for each cast of a model.
@@ -56,7 +56,8 @@ impl Records {
         }
     }
 
-    /// Does something to a record, which is sound whatever another thread was doing to it when it panicked.
+    /// Does something to a record, which is sound whatever another thread was doing to it when it
+    /// panicked.
     pub(super) fn with<R>(
         &self,
         place: usize,
@@ -93,8 +94,8 @@ impl Records {
         self.add_by(place, watched, inputs, y, pool::threads())
     }
 
-    /// As [`Records::add`], while the model runs on where that is worth it. Few tensors wait at a time; beyond them the
-    /// model's own thread counts.
+    /// As [`Records::add`], while the model runs on where that is worth it. Few tensors wait at a
+    /// time; beyond them the model's own thread counts.
     pub(super) fn add_later(
         self: &Arc<Records>,
         place: usize,

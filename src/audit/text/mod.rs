@@ -8,7 +8,8 @@ use crate::cast::decimal::{Decimal, Magnitude, Spelled};
 use crate::cast::reach::Reach;
 use crate::cast::value::{Number, exponent, power_of_two};
 
-/// Counts a string and the number that the cast made of it; a string that is no number is none of a cast's inputs.
+/// Counts a string and the number that the cast made of it; a string that is no number is none of a
+/// cast's inputs.
 pub(super) fn count(pair: &CastPair, text: &str, y: Number, stats: &mut CastStats) {
     let Some(x) = Spelled::read(text) else { return };
     stats.source.add(x.nearest());

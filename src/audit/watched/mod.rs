@@ -1,8 +1,9 @@
 //! What a probe looks at, and how it is counted: a cast, or a `QuantizeLinear`.
 //!
-//! What a quantiser makes of x is seen by what a `DequantizeLinear` with the same scale and zero point makes of y again. The
-//! outcomes and errors are those of that number in place of x, but an x beyond the reach of y that became a finite number is
-//! saturated. A unit in the last place has no meaning there, so no such error is counted.
+//! What a quantiser makes of x is seen by what a `DequantizeLinear` with the same scale and zero
+//! point makes of y again. The outcomes and errors are those of that number in place of x, but an x
+//! beyond the reach of y that became a finite number is saturated. A unit in the last place has no
+//! meaning there, so no such error is counted.
 
 use std::sync::Arc;
 

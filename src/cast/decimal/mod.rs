@@ -1,4 +1,5 @@
-//! The numbers that strings spell, exactly: one grammar of decimals ([SEMANTICS §8](crate::semantics)).
+//! The numbers that strings spell, exactly: one grammar of decimals ([SEMANTICS
+//! §8](crate::semantics)).
 
 #![forbid(unsafe_code)]
 
@@ -11,7 +12,8 @@ pub(crate) fn trimmed(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\n', '\r', '\x0B', '\x0C'])
 }
 
-/// The magnitude of a decimal literal: 0.d₁d₂d₃… · 10^point, d₁ and the last digit not zero; no digits for zero.
+/// The magnitude of a decimal literal: 0.d₁d₂d₃… · 10^point, d₁ and the last digit not zero; no
+/// digits for zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Decimal {
     /// ASCII digits.
@@ -37,7 +39,8 @@ impl Decimal {
         Decimal { point: if digits.is_empty() { 0 } else { point }, digits }
     }
 
-    /// Of a finite DOUBLE's magnitude, exactly: each binary place after the point is one decimal place.
+    /// Of a finite DOUBLE's magnitude, exactly: each binary place after the point is one decimal
+    /// place.
     pub(crate) fn of(x: f64) -> Decimal {
         let bits = x.abs().to_bits();
         let (exponent, fraction) = ((bits >> 52) as usize, bits & ((1 << 52) - 1));
@@ -125,7 +128,8 @@ impl PartialOrd for Decimal {
     }
 }
 
-/// An exponent beyond 64 bits is as good as the largest: no literal is long enough to bring it back.
+/// An exponent beyond 64 bits is as good as the largest: no literal is long enough to bring it
+/// back.
 fn parse_exponent(text: &str) -> i64 {
     let largest = if text.starts_with('-') { i64::MIN / 2 } else { i64::MAX / 2 };
     text.parse().ok().filter(|e| (i64::MIN / 2..i64::MAX / 2).contains(e)).unwrap_or(largest)
@@ -168,7 +172,8 @@ impl Spelled {
         Some(Spelled { negative: text.starts_with('-'), magnitude })
     }
 
-    /// The value as near as DOUBLE has it: a number other than zero does not become zero, nor a finite one infinite.
+    /// The value as near as DOUBLE has it: a number other than zero does not become zero, nor a
+    /// finite one infinite.
     pub(crate) fn nearest(&self) -> f64 {
         let magnitude = match &self.magnitude {
             Magnitude::NaN => f64::NAN,

@@ -1,4 +1,5 @@
-//! Two kernels in a row, a tile at a time: through a type that holds every value of the source well enough.
+//! Two kernels in a row, a tile at a time: through a type that holds every value of the source well
+//! enough.
 
 #![expect(unsafe_code, reason = "the promise of a kernel")]
 
@@ -17,7 +18,8 @@ const SMALL_TILE: usize = 16;
 /// `first` into FLOATs, `second` out of them.
 pub(super) struct ViaFloat {
     first: Arc<dyn Kernel>,
-    /// Binary logarithm of the bytes of an element that `first` reads: for a single element, a division is long.
+    /// Binary logarithm of the bytes of an element that `first` reads: for a single element, a
+    /// division is long.
     source_log2: u32,
     second: Arc<dyn Kernel>,
 }

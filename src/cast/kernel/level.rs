@@ -1,5 +1,5 @@
-//! How far this CPU goes. A [`Level`] above the baseline can only be had by detection, so that holding one proves that
-//! its instructions exist.
+//! How far this CPU goes. A [`Level`] above the baseline can only be had by detection, so that
+//! holding one proves that its instructions exist.
 
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
@@ -55,9 +55,10 @@ impl Level {
         levels
     }
 
-    /// Clears the upper halves of the vector registers, as x86-64's calling convention has them wherever a function is called.
-    /// tract's kernels leave them as they are (docs/upstream.md), and while they are in use each change between instructions
-    /// of SSE and of AVX waits: a function of the C library that has some of AVX takes forty times as long.
+    /// Clears the upper halves of the vector registers, as x86-64's calling convention has them
+    /// wherever a function is called. tract's kernels leave them as they are (docs/upstream.md),
+    /// and while they are in use each change between instructions of SSE and of AVX waits: a
+    /// function of the C library that has some of AVX takes forty times as long.
     #[cfg_attr(
         target_arch = "x86_64",
         expect(unsafe_code, reason = "an instruction that detection has found")
@@ -88,8 +89,9 @@ impl Level {
         (self.0 >= Instructions::Avx512).then_some(Avx512(()))
     }
 
-    /// Does something with code compiled for this level, and returns its answer. Only what is inlined into `work` is
-    /// compiled so: functions on the way are `#[inline(always)]`. No two operations become one that rounds once.
+    /// Does something with code compiled for this level, and returns its answer. Only what is
+    /// inlined into `work` is compiled so: functions on the way are `#[inline(always)]`. No two
+    /// operations become one that rounds once.
     #[cfg_attr(
         target_arch = "x86_64",
         expect(
@@ -101,7 +103,8 @@ impl Level {
     pub fn run<R>(self, work: impl FnOnce() -> R) -> R {
         match self.0 {
             Instructions::Baseline => work(),
-            // SAFETY: only `available` makes this level, after detecting every feature that the shim enables.
+            // SAFETY: only `available` makes this level, after detecting every feature that the
+            // shim enables.
             #[cfg(target_arch = "x86_64")]
             Instructions::Avx2 => unsafe { avx2::run(work) },
             // SAFETY: as above.
@@ -110,8 +113,8 @@ impl Level {
         }
     }
 
-    /// As [`Level::run`], of a loop with an answer: what it reads and writes are arguments, by which the compiler knows that they
-    /// do not overlap.
+    /// As [`Level::run`], of a loop with an answer: what it reads and writes are arguments, by
+    /// which the compiler knows that they do not overlap.
     #[cfg_attr(
         target_arch = "x86_64",
         expect(
@@ -128,7 +131,8 @@ impl Level {
     ) -> R {
         match self.0 {
             Instructions::Baseline => work(src, dst),
-            // SAFETY: only `available` makes this level, after detecting every feature that the shim enables.
+            // SAFETY: only `available` makes this level, after detecting every feature that the
+            // shim enables.
             #[cfg(target_arch = "x86_64")]
             Instructions::Avx2 => unsafe { avx2::run_on(src, dst, work) },
             // SAFETY: as above.
@@ -137,8 +141,8 @@ impl Level {
         }
     }
 
-    /// As [`Level::run`], of a loop: what it reads and writes are arguments, by which the compiler knows that they do not
-    /// overlap.
+    /// As [`Level::run`], of a loop: what it reads and writes are arguments, by which the compiler
+    /// knows that they do not overlap.
     #[cfg_attr(
         target_arch = "x86_64",
         expect(
@@ -156,7 +160,8 @@ impl Level {
     ) {
         match self.0 {
             Instructions::Baseline => run(body, src, dst),
-            // SAFETY: only `available` makes this level, after detecting every feature that the shim enables.
+            // SAFETY: only `available` makes this level, after detecting every feature that the
+            // shim enables.
             #[cfg(target_arch = "x86_64")]
             Instructions::Avx2 => unsafe { avx2::run_loop(body, src, dst, run) },
             // SAFETY: as above.
@@ -226,7 +231,8 @@ mod tests {
     #[expect(unsafe_code, reason = "instructions alone see the upper half of a register")]
     fn upper_half_after(call: extern "sysv64" fn()) -> u64 {
         let upper: u64;
-        // SAFETY: the instructions are of AVX2, the stack may be used, and what a call changes is declared.
+        // SAFETY: the instructions are of AVX2, the stack may be used, and what a call changes is
+        // declared.
         unsafe {
             asm!(
                 "vpcmpeqd ymm9, ymm9, ymm9",

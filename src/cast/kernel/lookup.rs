@@ -2,9 +2,9 @@
 //! the kernel.
 //!
 //! A target of W bytes has W byte planes, each a table of 256 bytes. Vector instructions look up
-//! whole registers of codes in a plane (`vpermi2b`) or in rows of 16 bytes (`vpshufb`, `tbl`)
-//! and then interleave the planes; planes that are zero throughout, as the low ones of a FLOAT made of a
-//! small float are, cost nothing, and planes that are alike, as those of a sign, cost one. Where
+//! whole registers of codes in a plane (`vpermi2b`) or in rows of 16 bytes (`vpshufb`, `tbl`) and
+//! then interleave the planes; planes that are zero throughout, as the low ones of a FLOAT made of
+//! a small float are, cost nothing, and planes that are alike, as those of a sign, cost one. Where
 //! more of them differ than there are instructions for, one entry is loaded after the other.
 
 #![expect(unsafe_code, reason = "the promise of a kernel")]

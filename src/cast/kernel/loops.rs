@@ -10,12 +10,13 @@ use bytemuck::Pod;
 use super::level::Level;
 use super::places::{self, TargetBytes, places};
 
-/// A conversion of whole slices. Both hold elements of machine types back to back, aligned as those ask.
+/// A conversion of whole slices. Both hold elements of machine types back to back, aligned as those
+/// ask.
 ///
 /// # Safety
 ///
-/// If `dst` has places for exactly as many elements as `src` holds, [`Kernel::run`] writes every byte of it, of a BOOL
-/// 0 or 1; and it never writes a byte that is not initialised.
+/// If `dst` has places for exactly as many elements as `src` holds, [`Kernel::run`] writes every
+/// byte of it, of a BOOL 0 or 1; and it never writes a byte that is not initialised.
 pub(crate) unsafe trait Kernel: Send + Sync {
     /// Converts `src` into `dst`, which has places for exactly as many elements.
     fn run(&self, level: Level, src: &[u8], dst: &mut [MaybeUninit<u8>]);
@@ -35,7 +36,8 @@ pub(crate) unsafe trait Kernel: Send + Sync {
 ///
 /// # Safety
 ///
-/// That of [`Kernel`]. Besides, `run` is `#[inline(always)]`, so that each level compiles it with its own instructions.
+/// That of [`Kernel`]. Besides, `run` is `#[inline(always)]`, so that each level compiles it with
+/// its own instructions.
 pub(super) unsafe trait Body {
     fn run(&self, src: &[u8], dst: &mut [MaybeUninit<u8>]);
 }
@@ -65,8 +67,8 @@ pub(super) fn map<S: Pod, D: Pod, F: Fn(S) -> D + Send + Sync>(f: F) -> Map<S, D
     Map(f, PhantomData)
 }
 
-// SAFETY: one element is written for each that is read; `bytemuck` vouches that it has no byte that is not initialised. BOOL
-// is made by functions that return 0 or 1.
+// SAFETY: one element is written for each that is read; `bytemuck` vouches that it has no byte that
+// is not initialised. BOOL is made by functions that return 0 or 1.
 unsafe impl<S: Pod, D: Pod, F: Fn(S) -> D> Body for Map<S, D, F> {
     #[inline(always)]
     fn run(&self, src: &[u8], dst: &mut [MaybeUninit<u8>]) {

@@ -1,6 +1,7 @@
-//! The loops: a kernel converts a slice of elements, each in its machine type, to a slice of elements. Which one is
-//! chosen once, when a conversion is made; nothing inside a loop looks at types or attributes. What a call looks at is how far
-//! the CPU goes (`level`), which forced levels of tests lower.
+//! The loops: a kernel converts a slice of elements, each in its machine type, to a slice of
+//! elements. Which one is chosen once, when a conversion is made; nothing inside a loop looks at
+//! types or attributes. What a call looks at is how far the CPU goes (`level`), which forced levels
+//! of tests lower.
 //!
 //! - `places`: memory that is still to be written
 //! - `level`: how far this CPU goes, and the shims that compile every loop once per level

@@ -8,7 +8,8 @@ use bytemuck::Pod;
 
 /// Bytes as places for elements.
 ///
-/// Panics when they do not begin where such an element may, or end within one: who makes the bytes sees to both.
+/// Panics when they do not begin where such an element may, or end within one: who makes the bytes
+/// sees to both.
 #[inline(always)]
 pub(crate) fn places<D: Pod>(bytes: &mut [MaybeUninit<u8>]) -> &mut [MaybeUninit<D>] {
     // SAFETY: a `MaybeUninit` of a type without padding may hold any bytes, initialised or not.
@@ -30,7 +31,8 @@ impl<'a> TargetBytes<'a> {
     /// Memory that has been written before.
     #[inline(always)]
     pub(crate) fn over(bytes: &'a mut [u8]) -> TargetBytes<'a> {
-        // SAFETY: all that writes through a target writes elements of types without padding, or is a kernel.
+        // SAFETY: all that writes through a target writes elements of types without padding, or is
+        // a kernel.
         TargetBytes(unsafe { unwritten(bytes) })
     }
 
@@ -66,8 +68,8 @@ impl<'a> TargetBytes<'a> {
 #[inline(always)]
 unsafe fn unwritten<T>(written: &mut [T]) -> &mut [MaybeUninit<T>] {
     let (start, length) = (written.as_mut_ptr().cast(), written.len());
-    // SAFETY: the same memory, as exclusively borrowed; a `MaybeUninit` has the layout of what it may hold, and the caller
-    // promises that the memory stays initialised.
+    // SAFETY: the same memory, as exclusively borrowed; a `MaybeUninit` has the layout of what it
+    // may hold, and the caller promises that the memory stays initialised.
     unsafe { std::slice::from_raw_parts_mut(start, length) }
 }
 
@@ -75,6 +77,7 @@ unsafe fn unwritten<T>(written: &mut [T]) -> &mut [MaybeUninit<T>] {
 #[inline(always)]
 pub(crate) fn copy(src: &[u8], dst: &mut [MaybeUninit<u8>]) {
     assert_eq!(src.len(), dst.len(), "a copy is as long as what is copied");
-    // SAFETY: `src` is initialised, both are as long, and `dst` is exclusively borrowed, so they do not overlap.
+    // SAFETY: `src` is initialised, both are as long, and `dst` is exclusively borrowed, so they do
+    // not overlap.
     unsafe { std::ptr::copy_nonoverlapping(src.as_ptr(), dst.as_mut_ptr().cast(), src.len()) };
 }

@@ -1,5 +1,6 @@
-//! What a source element offers to the loops: its value in each of the words that targets start from. Every word but
-//! [`SourceElement::to_odd`] is already the final result of the conversion to that type.
+//! What a source element offers to the loops: its value in each of the words that targets start
+//! from. Every word but [`SourceElement::to_odd`] is already the final result of the conversion to
+//! that type.
 
 use bytemuck::Pod;
 use half::{bf16, f16};
@@ -10,7 +11,8 @@ use super::round::{odd_from_f64, odd_from_normal};
 pub(super) trait SourceElement: Pod {
     /// Whether the type is FLOAT itself.
     const IS_FLOAT: bool = false;
-    /// Low bits for targets of at most 16 bits ([SEMANTICS §7.1](crate::semantics), first row of §7.3).
+    /// Low bits for targets of at most 16 bits ([SEMANTICS §7.1](crate::semantics), first row of
+    /// §7.3).
     fn to_low_bits(self) -> i32;
     fn to_i32(self) -> i32;
     fn to_u32(self) -> u32;
@@ -18,9 +20,10 @@ pub(super) trait SourceElement: Pod {
     fn to_u64(self) -> u64;
     fn to_f32(self) -> f32;
     fn to_f64(self) -> f64;
-    /// The exact value where a FLOAT holds it, else one of the two neighbours among numbers of fewer bits, no fewer
-    /// than 16, whose last bit is odd: rounding that to two bits less is rounding the exact value (round-to-odd; Boldo
-    /// and Melquiond, "When double rounding is odd", 2005).
+    /// The exact value where a FLOAT holds it, else one of the two neighbours among numbers of
+    /// fewer bits, no fewer than 16, whose last bit is odd: rounding that to two bits less is
+    /// rounding the exact value (round-to-odd; Boldo and Melquiond, "When double rounding is odd",
+    /// 2005).
     fn to_odd(self) -> f32;
     fn is_true(self) -> bool;
 }
@@ -53,8 +56,8 @@ macro_rules! integer_source {
 /// Integers up to this magnitude are FLOATs.
 const EXACT: u32 = 1 << 24;
 
-/// The last 8 bits as one, the lowest of those that stay: rounds to odd, in two's complement as well. Of a number beyond
-/// [`EXACT`], at least 17 bits stay, and no more than a FLOAT has.
+/// The last 8 bits as one, the lowest of those that stay: rounds to odd, in two's complement as
+/// well. Of a number beyond [`EXACT`], at least 17 bits stay, and no more than a FLOAT has.
 macro_rules! fold_low_byte {
     ($x:expr) => {{
         let x = $x;
@@ -79,17 +82,18 @@ integer_source! {
     };
 }
 
-/// A number that a DOUBLE holds and that every format of at most 40 significant bits rounds as it rounds `x`: whether any
-/// of the low 12 bits is set moves into the next one, where `x` is so large that there are more than enough bits above.
+/// A number that a DOUBLE holds and that every format of at most 40 significant bits rounds as it
+/// rounds `x`: whether any of the low 12 bits is set moves into the next one, where `x` is so large
+/// that there are more than enough bits above.
 #[inline(always)]
 fn fold_low_bits(x: u64) -> u64 {
     let folded = (x & !0xFFF) | u64::from(x & 0xFFF != 0) << 12;
     if x >> 53 == 0 { x } else { folded }
 }
 
-/// Truncation toward zero where the magnitude of the number is in range, which is one comparison; of
-/// NaN it is not. The least integer is left out: as its low bits are zero, and every number that has
-/// it is out of range with it, `otherwise` is that integer or zero in all that is made of it.
+/// Truncation toward zero where the magnitude of the number is in range, which is one comparison;
+/// of NaN it is not. The least integer is left out: as its low bits are zero, and every number that
+/// has it is out of range with it, `otherwise` is that integer or zero in all that is made of it.
 trait Truncate: Copy {
     /// Of a magnitude below 2^31.
     fn i32_or(self, otherwise: i32) -> i32;
@@ -142,8 +146,9 @@ macro_rules! float_source {
             fn to_i64(self) -> i64 { self.i64_or(i64::MIN) }
             #[inline(always)]
             fn to_u64(self) -> u64 {
-                // From 2^63 up, taking 2^63 away is exact and leaves what a signed word can hold; the top bit puts it
-                // back. Beyond 2^64 that makes 0 of the out-of-range minimum, as §7.3 asks.
+                // From 2^63 up, taking 2^63 away is exact and leaves what a signed word can hold;
+                // the top bit puts it back. Beyond 2^64 that makes 0 of the out-of-range minimum,
+                // as §7.3 asks.
                 let upper = self >= 9223372036854775808.0;
                 let lower_part = if upper { self - 9223372036854775808.0 } else { self };
                 lower_part.i64_or(i64::MIN) as u64 ^ u64::from(upper) << 63
@@ -165,7 +170,8 @@ float_source! {
     f64, |x: f64| rounded_f32(x), |x: f64| canonical_f64(x, x.is_sign_negative()), odd_from_f64;
 }
 
-/// [SEMANTICS §5.5](crate::semantics): a NaN is written with the canonical payload and the source's sign.
+/// [SEMANTICS §5.5](crate::semantics): a NaN is written with the canonical payload and the source's
+/// sign.
 #[inline(always)]
 fn canonical_f32(x: f32) -> f32 {
     if x.is_nan() { f32::from_bits(x.to_bits() & 0x8000_0000 | 0x7FC0_0000) } else { x }
@@ -218,8 +224,8 @@ fn widen_bf16(x: bf16) -> f32 {
     canonical_f32(f32::from_bits(u32::from(x.to_bits()) << 16))
 }
 
-/// Exact. Subnormals are normalised by a subtraction, so that no FLOAT subnormal is ever an operand: those are slow on
-/// many CPUs and flushed in some floating-point modes.
+/// Exact. Subnormals are normalised by a subtraction, so that no FLOAT subnormal is ever an
+/// operand: those are slow on many CPUs and flushed in some floating-point modes.
 #[inline(always)]
 fn widen_f16(x: f16) -> f32 {
     const REBIAS: u32 = (127 - 15) << 23;

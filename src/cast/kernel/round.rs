@@ -1,7 +1,7 @@
-//! Rounding a FLOAT to a format of at most 16 bits. The loops know no format: they read constants that are computed
-//! from the format record when the kernel is selected, so a new format with a mantissa is a new
-//! record and nothing more (a record without one is refused when it is compiled, but for scales).
-//! With AVX2 `x86/bytes` has another form of it.
+//! Rounding a FLOAT to a format of at most 16 bits. The loops know no format: they read constants
+//! that are computed from the format record when the kernel is selected, so a new format with a
+//! mantissa is a new record and nothing more (a record without one is refused when it is compiled,
+//! but for scales). With AVX2 `x86/bytes` has another form of it.
 
 use crate::cast::format::{FloatFormat, Overflow, Specials};
 use crate::cast::rules::{RoundMode, Rules};
@@ -20,16 +20,18 @@ const fn power_of_two(exponent: i32) -> u32 {
 pub(crate) struct Narrow {
     /// Mantissa bits that a FLOAT has more.
     pub(super) shift: u32,
-    /// Added before they are dropped: just under half a unit in the last place, and what the exponent field loses.
+    /// Added before they are dropped: just under half a unit in the last place, and what the
+    /// exponent field loses.
     round_and_rebias: u32,
     /// FLOATs below this are subnormal in the format.
     pub(super) smallest_normal: u32,
-    /// A FLOAT whose unit in the last place is the format's smallest subnormal: adding it rounds to a subnormal.
+    /// A FLOAT whose unit in the last place is the format's smallest subnormal: adding it rounds to
+    /// a subnormal.
     subnormal_unit: u32,
     /// The format's largest number as a FLOAT.
     largest: u32,
-    /// The first FLOAT whose rounding is beyond it, and what becomes of that, where it does not become the largest
-    /// number.
+    /// The first FLOAT whose rounding is beyond it, and what becomes of that, where it does not
+    /// become the largest number.
     overflow_from: u32,
     overflow: u32,
     pub(super) nan: u32,
@@ -38,7 +40,8 @@ pub(crate) struct Narrow {
     /// The code without its sign bit.
     pub(super) magnitude_mask: u32,
     saturates: bool,
-    /// Whether a zero takes the source's sign. Where it does not, its sign bit alone would be a NaN.
+    /// Whether a zero takes the source's sign. Where it does not, its sign bit alone would be a
+    /// NaN.
     signs_zero: bool,
 }
 
@@ -82,8 +85,8 @@ impl Narrow {
         self.signs_zero
     }
 
-    /// The code of `x`, which is exact or rounded to odd. The parameters are what the record says of them, known when the
-    /// loop is compiled.
+    /// The code of `x`, which is exact or rounded to odd. The parameters are what the record says
+    /// of them, known when the loop is compiled.
     #[inline(always)]
     pub(crate) fn code<const SATURATES: bool, const SIGNS_ZERO: bool>(&self, x: f32) -> u32 {
         let bits = x.to_bits();
@@ -99,15 +102,16 @@ impl Narrow {
         let overflows = !SATURATES && magnitude >= self.overflow_from;
         let number = if overflows { self.overflow } else { finite };
         let code = if magnitude > FLOAT_INFINITY { self.nan } else { number };
-        // The formats without NaN turn its sign around, the others' codes have no sign yet: both are an exclusive or.
+        // The formats without NaN turn its sign around, the others' codes have no sign yet: both
+        // are an exclusive or.
         let sign = (bits >> self.sign_shift) & !self.magnitude_mask;
         let is_unsigned = !SIGNS_ZERO && code & self.magnitude_mask == 0;
         code ^ if is_unsigned { 0 } else { sign }
     }
 }
 
-/// Rounds to BFLOAT16, whose exponents are FLOAT's: carries run into the exponent, and beyond the largest number into
-/// infinity, by themselves.
+/// Rounds to BFLOAT16, whose exponents are FLOAT's: carries run into the exponent, and beyond the
+/// largest number into infinity, by themselves.
 #[inline(always)]
 pub(super) fn upper_half(x: f32) -> u16 {
     let bits = x.to_bits();
@@ -154,15 +158,17 @@ impl Scale {
         self.saturates
     }
 
-    /// The code of `x`, which is exact or rounded to odd; the parameter is what [`Scale::saturates`] says. As signed numbers,
-    /// what is negative or too small for the second code is less than that, and so is its code.
+    /// The code of `x`, which is exact or rounded to odd; the parameter is what
+    /// [`Scale::saturates`] says. As signed numbers, what is negative or too small for the second
+    /// code is less than that, and so is its code.
     #[inline(always)]
     pub(super) fn code<const SATURATES: bool>(&self, x: f32) -> u32 {
         let bits = x.to_bits();
         let rounded = bits.wrapping_add(self.increment) >> FLOAT_MANTISSA_BITS;
         let is_first = (bits as i32) < self.second_from as i32;
         let number = if is_first { 0 } else { rounded.min(self.above) };
-        // Unsigned, what is less than the smallest number wraps around beyond the largest, and NaN is there as well.
+        // Unsigned, what is less than the smallest number wraps around beyond the largest, and NaN
+        // is there as well.
         let from_smallest = bits.wrapping_sub(Scale::SMALLEST as u32);
         let is_none = if SATURATES {
             bits & 0x7FFF_FFFF > FLOAT_INFINITY
@@ -173,12 +179,13 @@ impl Scale {
     }
 }
 
-/// Rounds to odd: the FLOAT itself where one holds `x`, else the neighbour whose last bit is set. Below FLOAT's smallest
-/// subnormal it may be a zero, and beyond its largest number an infinity: to the formats that are rounded to from there,
-/// neither makes a difference.
+/// Rounds to odd: the FLOAT itself where one holds `x`, else the neighbour whose last bit is set.
+/// Below FLOAT's smallest subnormal it may be a zero, and beyond its largest number an infinity: to
+/// the formats that are rounded to from there, neither makes a difference.
 #[inline(always)]
 pub(crate) fn odd_from_f64(x: f64) -> f32 {
-    // Mantissa bits that a FLOAT does not have: 29 more for each step below its smallest normal exponent.
+    // Mantissa bits that a FLOAT does not have: 29 more for each step below its smallest normal
+    // exponent.
     const DROPPED: u64 = 52 - FLOAT_MANTISSA_BITS as u64;
     const SMALLEST_NORMAL: u64 = 1023 - 126;
     let exponent = x.to_bits() >> 52 & 0x7FF;

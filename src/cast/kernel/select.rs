@@ -1,5 +1,6 @@
-//! (from, to, rules) → kernel: the portable one, by the families of both types, which on x86-64 `x86/select` wraps in code of its
-//! own. `Conversion::new` asks once; which of its instructions run is looked up at each call (`x86/blocks`, `level`).
+//! (from, to, rules) → kernel: the portable one, by the families of both types, which on x86-64
+//! `x86/select` wraps in code of its own. `Conversion::new` asks once; which of its instructions
+//! run is looked up at each call (`x86/blocks`, `level`).
 
 use std::sync::Arc;
 
@@ -22,8 +23,8 @@ pub(crate) fn select(from: ElementType, to: ElementType, rules: Rules) -> Arc<dy
     if from == to && !scalar::changes_values(to, rules) {
         return Arc::new(CopyBody);
     }
-    // So few codes that the truth itself, tabulated, is the kernel; the exception is the native bytes that other native
-    // types are computed from faster than looked up.
+    // So few codes that the truth itself, tabulated, is the kernel; the exception is the native
+    // bytes that other native types are computed from faster than looked up.
     if from.bits() <= 8 && (from.is_exotic() || to.is_exotic()) {
         return tabulate(from, to, rules);
     }
@@ -93,8 +94,8 @@ fn from_source<S: SourceElement>(
         }
         (Family::Float(_), 64) => Arc::new(map(S::to_f64)),
         (Family::Float(_), 32) => Arc::new(map(S::to_f32)),
-        // Rounded to odd on the way, which rounding to so few bits does not notice. In one go where neither step has vector
-        // code of its own.
+        // Rounded to odd on the way, which rounding to so few bits does not notice. In one go where
+        // neither step has vector code of its own.
         (Family::Float(_), _) if to == ElementType::BFloat16 && from.bits() <= 32 => {
             Arc::new(map(|x: S| upper_half(x.to_odd())))
         }
@@ -145,7 +146,8 @@ fn narrow_float(format: &FloatFormat, to: ElementType, rules: Rules) -> Arc<dyn 
     }
 }
 
-/// Whether every floating-point type narrower than FLOAT, but the two with kernels of their own, fits a byte.
+/// Whether every floating-point type narrower than FLOAT, but the two with kernels of their own,
+/// fits a byte.
 const fn other_floats_are_bytes() -> bool {
     let mut index = 0;
     while index < ElementType::ALL.len() {

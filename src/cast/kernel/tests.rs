@@ -1,5 +1,5 @@
-//! Every kernel against the definition: every code of the types of at most 16 bits, shaped and random codes of the wider
-//! ones, every attribute, every level of this CPU, every length of tail.
+//! Every kernel against the definition: every code of the types of at most 16 bits, shaped and
+//! random codes of the wider ones, every attribute, every level of this CPU, every length of tail.
 
 use super::level::Level;
 use super::select::select;
@@ -36,8 +36,8 @@ impl Random {
     }
 }
 
-/// Every code of a narrow type. Of a wide one: those around powers of two; short mantissas, on which ties lie, and their
-/// neighbours, at every exponent; integers of every magnitude; and any.
+/// Every code of a narrow type. Of a wide one: those around powers of two; short mantissas, on
+/// which ties lie, and their neighbours, at every exponent; integers of every magnitude; and any.
 fn codes(ty: ElementType) -> Vec<u64> {
     const AT_RANDOM: usize = 4096;
     let mut random = Random(ty as u64);
@@ -152,8 +152,8 @@ fn every_length_is_converted_to_its_end() {
     }
 }
 
-/// Numbers of one magnitude after the other, each so often that they fill blocks: a block is converted in another way where one
-/// of its numbers is out of some range.
+/// Numbers of one magnitude after the other, each so often that they fill blocks: a block is
+/// converted in another way where one of its numbers is out of some range.
 fn in_runs(ty: ElementType) -> Vec<u64> {
     const RUN: u64 = 37;
     let mut random = Random(ty as u64);

@@ -1,5 +1,6 @@
-//! The loops: a kernel makes of a slice of elements, and of the scales and zero points of the tensor that it is part of, a
-//! slice of results. What cannot be done in one loop is done a tile at a time, by the casts' own kernels.
+//! The loops: a kernel makes of a slice of elements, and of the scales and zero points of the
+//! tensor that it is part of, a slice of results. What cannot be done in one loop is done a tile at
+//! a time, by the casts' own kernels.
 
 #![forbid(unsafe_code)]
 
@@ -77,7 +78,8 @@ impl ScaleKernel {
         }
     }
 
-    /// Converts `src` into `dst`, which has places for exactly as many elements, and writes every byte of it.
+    /// Converts `src` into `dst`, which has places for exactly as many elements, and writes every
+    /// byte of it.
     pub(crate) fn run(
         &self,
         level: Level,

@@ -2,22 +2,23 @@
 
 #![forbid(unsafe_code)]
 
-/// How the scales are spread over the elements of x, which are in row-major order. Scales are in the order of their own
-/// tensor.
+/// How the scales are spread over the elements of x, which are in row-major order. Scales are in
+/// the order of their own tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScaleLayout {
     /// There is one.
     Tensor,
     /// One for each of the `length` indices of an axis, for rows of `inner` elements.
     Axis { length: usize, inner: usize },
-    /// One for each block of `block` indices of an axis of `length` indices, the last block possibly shorter, and for each
-    /// index of the other axes; an index of the axis has `inner` elements.
+    /// One for each block of `block` indices of an axis of `length` indices, the last block
+    /// possibly shorter, and for each index of the other axes; an index of the axis has `inner`
+    /// elements.
     Blocks { length: usize, inner: usize, block: usize },
 }
 
 impl ScaleLayout {
-    /// The layout for an x of a shape, by the operator's attributes and the shape of its scale. The error says what does
-    /// not fit.
+    /// The layout for an x of a shape, by the operator's attributes and the shape of its scale. The
+    /// error says what does not fit.
     pub(crate) fn new(
         shape: &[usize],
         axis: i64,
@@ -37,8 +38,9 @@ impl ScaleLayout {
                 )),
             };
         }
-        // One block takes in the whole axis, yet there is a scale for each index, as ModelOpt writes beside a product
-        // that transposes its weights. The first is taken: that of the block.
+        // One block takes in the whole axis, yet there is a scale for each index, as ModelOpt
+        // writes beside a product that transposes its weights. The first is taken: that of the
+        // block.
         let are_of_axis = |(index, scales): (usize, &usize)| {
             if index == axis { *scales == length } else { *scales == 1 }
         };

@@ -16,15 +16,18 @@ pub struct Quantize {
     pub x: ElementType,
     /// The type of the scale: any of those, or FLOAT8E8M0.
     pub scale: ElementType,
-    /// The type of y and of the zero point: an integer of at most 16 bits, a float8, float6 or float4.
+    /// The type of y and of the zero point: an integer of at most 16 bits, a float8, float6 or
+    /// float4.
     pub y: ElementType,
     /// The precision that the quotient is rounded to: FLOAT, FLOAT16 or BFLOAT16.
     pub precision: ElementType,
-    /// What becomes of a number out of a float8 type's range: the largest one if set, an infinity or NaN if not.
+    /// What becomes of a number out of a float8 type's range: the largest one if set, an infinity
+    /// or NaN if not.
     pub saturate: bool,
 }
 
-/// What a `DequantizeLinear` makes of an element: y = (x − zero point) · scale ([SEMANTICS §13](crate::semantics)).
+/// What a `DequantizeLinear` makes of an element: y = (x − zero point) · scale ([SEMANTICS
+/// §13](crate::semantics)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dequantize {
     /// The type of x and of the zero point: one that [`Quantize`] makes, or INT32.
@@ -127,8 +130,8 @@ pub(super) fn is_float8(ty: ElementType) -> bool {
         if format.overflow == Overflow::Attribute && is_number(format.specials))
 }
 
-/// The precision of the division where no attribute gives one: the scale's type if it is a float that x can be, else
-/// FLOAT.
+/// The precision of the division where no attribute gives one: the scale's type if it is a float
+/// that x can be, else FLOAT.
 pub(crate) fn default_precision(scale: ElementType) -> ElementType {
     match scale {
         ElementType::Float16 | ElementType::BFloat16 => scale,
@@ -154,8 +157,8 @@ impl Quantize {
         }
     }
 
-    /// Whether y, which is to be a finite quotient in the operator's precision moved by a zero point, is in its range: before
-    /// it is brought there, after it is rounded.
+    /// Whether y, which is to be a finite quotient in the operator's precision moved by a zero
+    /// point, is in its range: before it is brought there, after it is rounded.
     pub(crate) fn reaches(&self, quotient: f32, zero_point: f32) -> bool {
         let zero_point = if self.adds_zero_point() { zero_point } else { 0.0 };
         match self.integer_range() {

@@ -11,8 +11,8 @@ use crate::cast::kernel::loops::Kernel;
 use crate::cast::kernel::select::select;
 use crate::cast::rules::Rules;
 
-/// Scales and as many zero points, in the order of their tensors. Those of a short axis are repeated, so that a loop over
-/// rows with a scale for each element has something to do.
+/// Scales and as many zero points, in the order of their tensors. Those of a short axis are
+/// repeated, so that a loop over rows with a scale for each element has something to do.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Parameters {
     pub(super) scales: Vec<f32>,
@@ -41,9 +41,9 @@ impl ParameterReader {
         ParameterReader { quantizer, scale, zero }
     }
 
-    /// The parameters in tensors' bytes: carriers of the quantiser's types. Without zero points they are 0; one alone is
-    /// that of every scale. `is_axis` tells that the scales may be those of an axis.
-    /// Fails when a zero point is not 0 though its type has no other.
+    /// The parameters in tensors' bytes: carriers of the quantiser's types. Without zero points
+    /// they are 0; one alone is that of every scale. `is_axis` tells that the scales may be those
+    /// of an axis. Fails when a zero point is not 0 though its type has no other.
     pub(crate) fn read(
         &self,
         level: Level,

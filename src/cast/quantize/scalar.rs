@@ -1,8 +1,8 @@
-//! The truth: one element at a time, written to be read beside [SEMANTICS §13](crate::semantics). The kernels must equal
-//! it bit for bit; nothing here is fast.
+//! The truth: one element at a time, written to be read beside [SEMANTICS §13](crate::semantics).
+//! The kernels must equal it bit for bit; nothing here is fast.
 //!
-//! An element is its code, as in `cast::scalar`. What is written `/`, `·`, `+` and `−` in the text is FLOAT arithmetic
-//! of IEEE 754, which Rust's operators are.
+//! An element is its code, as in `cast::scalar`. What is written `/`, `·`, `+` and `−` in the text
+//! is FLOAT arithmetic of IEEE 754, which Rust's operators are.
 
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,8 @@ pub(crate) fn quantize(op: Quantize, x: u64, scale: u64, zero_point: Option<u64>
     match (op.integer_range(), zero_point) {
         (Some((least, greatest)), zero_point) => {
             let zero_point = zero_point.map_or(0.0, |code| float(op.y, code));
-            // DOUBLE holds every sum that is in range, and a NaN is not greater than the least number.
+            // DOUBLE holds every sum that is in range, and a NaN is not greater than the least
+            // number.
             let sum = f64::from(v.round_ties_even()) + f64::from(zero_point);
             let y =
                 if sum > f64::from(least) { sum.min(greatest.into()) as i64 } else { least.into() };

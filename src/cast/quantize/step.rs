@@ -8,7 +8,8 @@ use bytemuck::Pod;
 
 use crate::cast::kernel::round::Narrow;
 
-/// A function of an element and its parameters, inlined into loops that are compiled for each level.
+/// A function of an element and its parameters, inlined into loops that are compiled for each
+/// level.
 pub(super) trait ElementStep: Copy + Send + Sync + 'static {
     type In: Pod;
     type Out: Pod;
@@ -155,9 +156,9 @@ impl<Y: Integer + 'static, const DIVIDES: bool> ElementStep for Saturate<Y, DIVI
     type In = f32;
     type Out = Y;
 
-    /// The ends are integers, so it makes no difference that the number is bounded before it is rounded. A FLOAT of this
-    /// magnitude has 1 as its unit in the last place: adding it rounds, and leaves the integer in the low bits, in two's
-    /// complement.
+    /// The ends are integers, so it makes no difference that the number is bounded before it is
+    /// rounded. A FLOAT of this magnitude has 1 as its unit in the last place: adding it rounds,
+    /// and leaves the integer in the low bits, in two's complement.
     #[inline(always)]
     fn apply(self, x: f32, scale: f32, zero: f32) -> Y {
         const UNIT: f32 = 1.5 * (1 << 23) as f32;

@@ -1,5 +1,5 @@
-//! Every kernel against the definition: every combination of types, every level of this CPU, every layout, and parts of
-//! tensors that begin anywhere.
+//! Every kernel against the definition: every combination of types, every level of this CPU, every
+//! layout, and parts of tensors that begin anywhere.
 
 use std::mem::MaybeUninit;
 
@@ -92,7 +92,8 @@ fn bytes((words, bytes): &(Vec<u64>, usize)) -> &[u8] {
     &bytemuck::cast_slice(words)[..*bytes]
 }
 
-/// A tensor of three axes and how its scales are spread: the index of an element's, and how many there are.
+/// A tensor of three axes and how its scales are spread: the index of an element's, and how many
+/// there are.
 struct LayoutCase {
     layout: ScaleLayout,
     elements: usize,

@@ -1,5 +1,5 @@
-//! How far a type reaches: its limits, its unit in the last place, and what is beyond it ([SEMANTICS
-//! §5.1–5.4](crate::semantics), 7.2).
+//! How far a type reaches: its limits, its unit in the last place, and what is beyond it
+//! ([SEMANTICS §5.1–5.4](crate::semantics), 7.2).
 
 #![forbid(unsafe_code)]
 
@@ -33,11 +33,13 @@ pub struct FloatReach {
     pub min_normal: f64,
     /// Bits after the leading one of a normal value.
     pub mantissa_bits: u32,
-    /// Whether it has powers of two only, without zero and signs, as FLOAT8E8M0: its range is tested before rounding.
+    /// Whether it has powers of two only, without zero and signs, as FLOAT8E8M0: its range is
+    /// tested before rounding.
     pub is_scale: bool,
     /// The value half a unit beyond `max`, from which on values round out of range.
     half_beyond: f64,
-    /// Whether `half_beyond` itself, a tie, rounds out of range: not where the largest value's code is even.
+    /// Whether `half_beyond` itself, a tie, rounds out of range: not where the largest value's code
+    /// is even.
     tie_goes_out: bool,
     min_ulp_exponent: i32,
     max_exponent: i32,
@@ -81,9 +83,9 @@ impl Reach {
         }
     }
 
-    /// Whether the type does not hold a finite value even after rounding to it: to a floating-point type as Cast
-    /// rounds, to FLOAT8E8M0 not at all, to an integer type toward zero ([SEMANTICS §5.1–5.4](crate::semantics), 7.2).
-    /// NaN and infinities are not beyond.
+    /// Whether the type does not hold a finite value even after rounding to it: to a floating-point
+    /// type as Cast rounds, to FLOAT8E8M0 not at all, to an integer type toward zero ([SEMANTICS
+    /// §5.1–5.4](crate::semantics), 7.2). NaN and infinities are not beyond.
     pub fn is_beyond(&self, x: Number) -> bool {
         if !x.rounded().is_finite() {
             return false;
@@ -102,8 +104,8 @@ impl Reach {
         }
     }
 
-    /// The unit in the last place at a finite value: of the last binade for values beyond it, of the smallest values
-    /// for those below the normal ones; 1 for integers and BOOL.
+    /// The unit in the last place at a finite value: of the last binade for values beyond it, of
+    /// the smallest values for those below the normal ones; 1 for integers and BOOL.
     pub fn ulp(&self, x: Number) -> f64 {
         match self {
             Reach::Float(float) => float.ulp(x.exponent()),
@@ -111,7 +113,8 @@ impl Reach {
         }
     }
 
-    /// How coarse the type's values are, to find the coarser of two: bits that a value has, at most.
+    /// How coarse the type's values are, to find the coarser of two: bits that a value has, at
+    /// most.
     pub fn significant_bits(&self) -> u32 {
         match self {
             Reach::Float(float) => float.mantissa_bits + 1,
@@ -153,8 +156,8 @@ impl FloatReach {
         self.is_beyond_by(x < 0.0, |limit| x.abs().total_cmp(&limit))
     }
 
-    /// As [`FloatReach::is_beyond`], of a value that need not be exact in DOUBLE: how its magnitude compares with a
-    /// limit.
+    /// As [`FloatReach::is_beyond`], of a value that need not be exact in DOUBLE: how its magnitude
+    /// compares with a limit.
     pub(crate) fn is_beyond_by(&self, negative: bool, compare: impl Fn(f64) -> Ordering) -> bool {
         if self.is_scale {
             return negative || compare(self.min_positive).is_lt() || compare(self.max).is_gt();
@@ -180,15 +183,17 @@ impl IntegerReach {
             Number::Integer(n) => (self.min..=self.max).contains(&n),
             Number::Real(x) => {
                 let whole = x.trunc();
-                // The smallest value, and the first number beyond the largest, are powers of two or 0, and so exact.
+                // The smallest value, and the first number beyond the largest, are powers of two or
+                // 0, and so exact.
                 whole >= self.min as f64 && whole < (self.max + 1) as f64
             }
         }
     }
 }
 
-/// Whether every value of one type is a value of the other: a cast there loses nothing, and one back restores it. The
-/// sign of zero is no part of a value here; a number has a text that reads back as it.
+/// Whether every value of one type is a value of the other: a cast there loses nothing, and one
+/// back restores it. The sign of zero is no part of a value here; a number has a text that reads
+/// back as it.
 pub fn holds_every_value(of: ElementType, held_in: ElementType) -> bool {
     let (source, target) = match (Reach::of(of), Reach::of(held_in)) {
         _ if of == held_in => return true,
@@ -218,8 +223,9 @@ pub fn holds_every_value(of: ElementType, held_in: ElementType) -> bool {
     }
 }
 
-/// Whether every value of a type has an integral part that the integer type holds, so that a cast only truncates; true of
-/// types that are not of floating point, and of targets that are no integers.
+/// Whether every value of a type has an integral part that the integer type holds, so that a cast
+/// only truncates; true of types that are not of floating point, and of targets that are no
+/// integers.
 pub(crate) fn holds_every_integral_part(of: ElementType, held_in: ElementType) -> bool {
     let Family::Float(format) = of.family() else { return true };
     let Some(Reach::Integer(target)) = Reach::of(held_in) else { return true };

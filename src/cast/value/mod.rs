@@ -42,8 +42,8 @@ impl ExactValue {
     }
 }
 
-/// The exact value of an element, in the form that is compared and subtracted: DOUBLE holds every value of every
-/// numeric type but the 64-bit integers'.
+/// The exact value of an element, in the form that is compared and subtracted: DOUBLE holds every
+/// value of every numeric type but the 64-bit integers'.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Number {
@@ -93,8 +93,8 @@ impl Number {
         }
     }
 
-    /// |self − other| of two finite values, rounded once; of an integer and a number beyond 2^100, whose fraction and last
-    /// digits cannot matter, within an ulp.
+    /// |self − other| of two finite values, rounded once; of an integer and a number beyond 2^100,
+    /// whose fraction and last digits cannot matter, within an ulp.
     pub fn distance(self, other: Number) -> f64 {
         let distance = match (self, other) {
             (Number::Integer(x), Number::Integer(y)) => (x - y) as f64,

@@ -1,6 +1,6 @@
 //! The nodes that make numbers of integer products: a `Cast` of what `MatMulInteger` or
-//! `ConvInteger` makes, which may be beyond any FLOAT16, and the product with its scale, which may be
-//! below all of them.
+//! `ConvInteger` makes, which may be beyond any FLOAT16, and the product with its scale, which may
+//! be below all of them.
 
 use onnx_cast_graph::{Graph, NodeId, NodeView, Table, ValueId};
 

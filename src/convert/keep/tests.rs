@@ -201,7 +201,8 @@ fn a_constant_that_a_branch_returns_stays_if_it_does_not_fit() {
     assert_eq!(large.initializer[0].raw_data, 1e6f32.to_le_bytes());
 }
 
-/// What becomes of the body of a function, the attributes of whose nodes named here are the function's.
+/// What becomes of the body of a function, the attributes of whose nodes named here are the
+/// function's.
 fn function(body: &str, referred: &[(&str, &str, AttributeType)]) -> String {
     let mut model = with_function("in x FLOAT\ny = my::F(x)\nout y FLOAT", body, "r");
     let function = &mut model.functions[0];

@@ -1,5 +1,6 @@
 //! A minimum cut of classes: which of them stay with those that must, so that the fewest values
-//! need a cast (Dinic's way: as much as can flows on all of the shortest paths before they are looked for again).
+//! need a cast (Dinic's way: as much as can flows on all of the shortest paths before they are
+//! looked for again).
 //!
 //! A value is an edge of capacity 1 between two vertices of its own, which edges without a limit
 //! join with its classes: it is cut where some of these stay and others do not.
@@ -178,7 +179,8 @@ mod tests {
         assert_eq!(network.cut(), HashSet::from([0]));
     }
 
-    /// Two at a time of some hundred chains, each of some hundred values: as many paths to augment, each as long.
+    /// Two at a time of some hundred chains, each of some hundred values: as many paths to augment,
+    /// each as long.
     #[test]
     fn what_is_deep_is_cut_in_no_time() {
         const SIDE: usize = 300;

@@ -236,7 +236,8 @@ fn store(
     for (value, ty) in [(value, codes.ty), (scale, codes.from), (made, codes.from)] {
         context.types.insert(value, ty);
     }
-    // What the file declares of the weight is of no use beside its codes, and may be of another shape.
+    // What the file declares of the weight is of no use beside its codes, and may be of another
+    // shape.
     graph.value_mut(value).declared = None;
     context.counts.coded += 1;
     context.codes.push(codes);

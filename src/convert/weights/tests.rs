@@ -23,8 +23,8 @@ const UNCHANGED: &str = "
     z = Exp(y)
     out z FLOAT";
 
-/// [`PRODUCT`] at an opset, w being 32 rows of 16 numbers that INT4 holds with a scale of 0.5, but for
-/// `last`.
+/// [`PRODUCT`] at an opset, w being 32 rows of 16 numbers that INT4 holds with a scale of 0.5, but
+/// for `last`.
 fn product(opset: i64, last: f32) -> Vec<u8> {
     product_of(PRODUCT, opset, last)
 }

@@ -88,8 +88,8 @@ impl File {
         data.out.flush().map_err(unwritten)
     }
 
-    /// Writes the model. The data of its weights is never there twice; that of those which are read from a file is never
-    /// there as a whole. Fails when it cannot be written.
+    /// Writes the model. The data of its weights is never there twice; that of those which are read
+    /// from a file is never there as a whole. Fails when it cannot be written.
     pub(super) fn write(mut self, out: &mut dyn Write) -> Result<()> {
         let graph = self.model.graph.take();
         let functions = std::mem::take(&mut self.model.functions);

@@ -157,8 +157,8 @@ fn external_data_is_converted_beside_the_model() {
     assert_eq!(entries, ["o.data", "0", "12"]);
 }
 
-/// A model with weights that stay in the file while it is converted, one of them that is no number, and one that becomes
-/// codes.
+/// A model with weights that stay in the file while it is converted, one of them that is no number,
+/// and one that becomes codes.
 #[test]
 fn a_file_becomes_what_its_bytes_become() {
     let folder = std::env::temp_dir().join(format!("onnx-cast-file-{}", std::process::id()));

@@ -1,6 +1,6 @@
-//! The fields of a file that tract's messages do not have or drop, such as `metadata_props` of nodes and
-//! the types of sequences: they are taken out of the file before it is decoded, and put back when
-//! the model is written.
+//! The fields of a file that tract's messages do not have or drop, such as `metadata_props` of
+//! nodes and the types of sequences: they are taken out of the file before it is decoded, and put
+//! back when the model is written.
 
 use std::collections::{HashMap, HashSet};
 
@@ -156,7 +156,8 @@ impl Unknown {
         self.children.get(&(field, "0".into()))
     }
 
-    /// Puts them back into a message in a field of one of this kind. Fails when the bytes are no message.
+    /// Puts them back into a message in a field of one of this kind. Fails when the bytes are no
+    /// message.
     pub(in crate::convert) fn restore_child(
         &self,
         kind: MessageKind,

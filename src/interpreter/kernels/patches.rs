@@ -186,7 +186,8 @@ pub(super) fn deformed(site: &KernelSite, inputs: &KernelInputs) -> TractResult<
     Ok(vec![site.made(y.into_dyn(), site.input(inputs, 0)?)?])
 }
 
-/// `RoiAlign`: of each cell of each region the mean, or the greatest, of samples between the elements.
+/// `RoiAlign`: of each cell of each region the mean, or the greatest, of samples between the
+/// elements.
 pub(super) fn aligned(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
     let x: Array<f64, Ix4> = site.of_rank(inputs, 0, 4)?.into_dimensionality()?;
     let regions: Array<f64, Ix2> = site.of_rank(inputs, 1, 2)?.into_dimensionality()?;
@@ -244,7 +245,8 @@ pub(super) fn aligned(site: &KernelSite, inputs: &KernelInputs) -> TractResult<V
     Ok(vec![site.made(y.into_dyn(), site.input(inputs, 0)?)?])
 }
 
-/// What each of the four elements around a place of a plane weighs there, times its value; nothing far outside.
+/// What each of the four elements around a place of a plane weighs there, times its value; nothing
+/// far outside.
 fn corners(x: &Array<f64, Ix4>, plane: (usize, usize), h: f64, w: f64) -> [f64; 4] {
     let (_, _, height, width) = x.dim();
     if h < -1.0 || h > height as f64 || w < -1.0 || w > width as f64 {

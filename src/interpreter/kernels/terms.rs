@@ -9,7 +9,8 @@ use super::{KernelInputs, KernelSite};
 use crate::cast::element_type::ElementType;
 use crate::interpreter::value::TypedTensor;
 
-/// `TfIdfVectorizer`: how often each of the pool's sequences is there, with as many left out between its members.
+/// `TfIdfVectorizer`: how often each of the pool's sequences is there, with as many left out
+/// between its members.
 pub(super) fn frequencies(
     site: &KernelSite,
     inputs: &KernelInputs,

@@ -125,7 +125,8 @@ struct ClassPairs {
     transform: String,
 }
 
-/// `SVMClassifier`: the class that wins most of its pairs, and the scores of the pairs or the probabilities of the classes.
+/// `SVMClassifier`: the class that wins most of its pairs, and the scores of the pairs or the
+/// probabilities of the classes.
 pub(super) fn classifier(
     site: &KernelSite,
     inputs: &KernelInputs,
@@ -260,7 +261,8 @@ impl ClassPairs {
         (winner, transformed(&self.transform, scores))
     }
 
-    /// The probabilities of the classes by those of the pairs: the second method of Wu, Lin and Weng (2004), as in libsvm.
+    /// The probabilities of the classes by those of the pairs: the second method of Wu, Lin and
+    /// Weng (2004), as in libsvm.
     fn probabilities(&self, scores: &[f64]) -> Vec<f64> {
         let k = self.labels;
         let mut pairwise = Array2::<f64>::zeros((k, k));

@@ -1,9 +1,10 @@
 //! Operators of a large matrix, which is never there as a whole.
 //!
-//! The vocabulary of a language model is its largest weight. A `Gather` takes a few of its rows, which are read from the file,
-//! or dequantised, alone. The last product is by its transpose: tract packs a matrix whole before it multiplies, widened if it is
-//! of halves, and so that weight would be there two or three times. A sum of products takes a row and a column alone, so blocks
-//! of columns give the same values.
+//! The vocabulary of a language model is its largest weight. A `Gather` takes a few of its rows,
+//! which are read from the file, or dequantised, alone. The last product is by its transpose: tract
+//! packs a matrix whole before it multiplies, widened if it is of halves, and so that weight would
+//! be there two or three times. A sum of products takes a row and a column alone, so blocks of
+//! columns give the same values.
 
 use onnx_cast_graph::NodeView;
 use tract_onnx::prelude::*;
@@ -12,7 +13,8 @@ use crate::cast::element_type::ElementType;
 use crate::interpreter::value::TypedTensor;
 use crate::tensor::late;
 
-/// The bytes of a block of a matrix in memory, its elements widened to FLOAT. One that has no more is packed whole.
+/// The bytes of a block of a matrix in memory, its elements widened to FLOAT. One that has no more
+/// is packed whole.
 const BLOCK: usize = 32 << 20;
 /// The columns of a block are a multiple of this, which the rows of tract's kernels divide.
 const TILE: usize = 192;
@@ -67,8 +69,8 @@ pub(in crate::interpreter) fn in_blocks(
     whole.into_iter().map(|(ty, tensor)| TypedTensor::new(ty, tensor)).collect()
 }
 
-/// The inputs of a `Gather` that takes rows of a late matrix, with those rows alone in its place; `None` of any
-/// other node, and where it does not take few. Fails when the rows cannot be read.
+/// The inputs of a `Gather` that takes rows of a late matrix, with those rows alone in its place;
+/// `None` of any other node, and where it does not take few. Fails when the rows cannot be read.
 pub(in crate::interpreter) fn of_rows(
     node: &impl NodeView,
     inputs: &[Option<TypedTensor>],

@@ -23,7 +23,8 @@ const DECIDED_BY_ALL: &[&str] = &[
 /// The operators whose weights decide what is built, however large they are.
 const DECIDED_BY_WEIGHTS: &[&str] = &["MatMulBnb4", "MatMulNBits"];
 
-/// The operators beside those of [`BROADCASTING`] that compute on whatever is there, of which no input decides what is built.
+/// The operators beside those of [`BROADCASTING`] that compute on whatever is there, of which no
+/// input decides what is built.
 const DECIDED_BY_NONE: &[&str] = &[
     "Concat",
     "Gather",

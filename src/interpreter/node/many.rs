@@ -1,8 +1,8 @@
-//! Nodes of many inputs, which run in parts: tract's model of a node has another node for each input, which its optimiser holds
-//! against all others, so that the time goes by their square.
+//! Nodes of many inputs, which run in parts: tract's model of a node has another node for each
+//! input, which its optimiser holds against all others, so that the time goes by their square.
 //!
-//! Elements are the same: what is computed so far is the first input of the next part, and tract adds in the order of the inputs as
-//! well. Half precision is added in FLOAT and rounded once.
+//! Elements are the same: what is computed so far is the first input of the next part, and tract
+//! adds in the order of the inputs as well. Half precision is added in FLOAT and rounded once.
 
 use onnx_cast_graph::NodeView;
 use tract_onnx::prelude::*;
@@ -57,7 +57,8 @@ fn folded(operator: &str, inputs: &[TypedTensor], compute: Compute) -> TractResu
     Ok(so_far)
 }
 
-/// The sum, or that divided by how many there are. `None` where types are mixed, and where bytes are not there.
+/// The sum, or that divided by how many there are. `None` where types are mixed, and where bytes
+/// are not there.
 fn added(
     operator: &str,
     inputs: &[TypedTensor],

@@ -1,7 +1,9 @@
-//! A node as a model of its own: built for the types and shapes of its inputs, kept for nodes that are alike, run.
+//! A node as a model of its own: built for the types and shapes of its inputs, kept for nodes that
+//! are alike, run.
 //!
 //! - `deciding`: the inputs whose values decide what is built; `sole`: what takes no plan
-//! - `blocks`: operators of a large matrix, a part of it at a time; `many`: operators of many inputs
+//! - `blocks`: operators of a large matrix, a part of it at a time; `many`: operators of many
+//!   inputs
 
 pub(super) mod blocks;
 mod deciding;
@@ -45,7 +47,8 @@ pub(super) struct Builder {
     model: ModelProto,
     /// What was built, by the node's model without the node's name.
     built: Mutex<HashMap<Vec<u8>, Arc<BuiltNode>>>,
-    /// What was built last for each node of a body that may run again: to find it takes no model of the node.
+    /// What was built last for each node of a body that may run again: to find it takes no model of
+    /// the node.
     last: Mutex<HashMap<NodeId, Last>>,
     /// Where the casts of nodes are counted.
     counted: Mutex<Option<Arc<Counted>>>,
@@ -81,7 +84,8 @@ struct BuiltNode {
 
 /// How many nodes are kept as they were built.
 const KEPT: usize = 4096;
-/// A node of which more bytes decide what is built is not kept: it holds them, and what is made of them.
+/// A node of which more bytes decide what is built is not kept: it holds them, and what is made of
+/// them.
 const KEPT_BYTES: usize = 1 << 16;
 impl Builder {
     pub(super) fn new(onnx: CastOnnx, graph: &Graph, folder: Option<&Path>) -> Builder {
@@ -116,8 +120,8 @@ impl Builder {
         self.onnx.overlooks_types()
     }
 
-    /// Reads a constant, from the model or from a file beside it, into memory that constants before it had.
-    /// Fails when it contradicts its description, or its file does not hold it.
+    /// Reads a constant, from the model or from a file beside it, into memory that constants before
+    /// it had. Fails when it contradicts its description, or its file does not hold it.
     pub(super) fn constant(
         &self,
         tensor: &TensorProto,
@@ -128,8 +132,9 @@ impl Builder {
         TypedTensor::new(ty, tensor)
     }
 
-    /// Runs a node on the tensors by place that it is given, which may be what is left of a run (`is_same_run`).
-    /// Fails when it cannot be built for tensors of these types and shapes, or run on these values.
+    /// Runs a node on the tensors by place that it is given, which may be what is left of a run
+    /// (`is_same_run`). Fails when it cannot be built for tensors of these types and shapes, or run
+    /// on these values.
     pub(super) fn run(
         &self,
         graph: &Graph,
@@ -158,8 +163,8 @@ impl Builder {
         run().map_err(|error| at_node(graph.node(id), &error).into())
     }
 
-    /// Runs an operator on tensors in the place of a node, whose attributes it has if it is the node's own.
-    /// Fails as [`Builder::run`].
+    /// Runs an operator on tensors in the place of a node, whose attributes it has if it is the
+    /// node's own. Fails as [`Builder::run`].
     fn part(
         &self,
         graph: &Graph,
@@ -424,7 +429,8 @@ fn at_node(node: &Node, error: &TractError) -> Error {
     refusal(node, problem)
 }
 
-/// A problem of a part of a node, which may be of another version, with the opset that the node is of.
+/// A problem of a part of a node, which may be of another version, with the opset that the node is
+/// of.
 fn with_opset(problem: &str, opset: i64) -> String {
     const BEFORE: &str = ", the model imports ";
     match problem.rsplit_once(BEFORE) {

@@ -1,4 +1,5 @@
-//! Nodes that take no plan of tract's: their results are views of what is there, or are made when they are asked for.
+//! Nodes that take no plan of tract's: their results are views of what is there, or are made when
+//! they are asked for.
 
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::ops::change_axes::AxisOp;

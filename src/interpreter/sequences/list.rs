@@ -1,5 +1,5 @@
-//! Lists that share what they have in common. A model makes a sequence of each before it, with one tensor more: as vectors, these
-//! would be copied each time.
+//! Lists that share what they have in common. A model makes a sequence of each before it, with one
+//! tensor more: as vectors, these would be copied each time.
 
 use std::sync::Arc;
 

@@ -48,7 +48,8 @@ pub(super) fn optional(
     Ok(vec![RuntimeValue::Optional(inner.map(Box::new))])
 }
 
-/// `OptionalGetElement`: what an optional holds; since opset 18 a tensor or a sequence stands for one that holds it.
+/// `OptionalGetElement`: what an optional holds; since opset 18 a tensor or a sequence stands for
+/// one that holds it.
 pub(super) fn get_element(
     run: &mut ModelRun,
     id: NodeId,
@@ -201,8 +202,8 @@ pub(super) fn concat(
     Ok(vec![RuntimeValue::Tensor(made)])
 }
 
-/// `SplitToSequence`: pieces of a length, the last one shorter, or of lengths; without either each place of the axis, which
-/// then goes unless `keepdims` says otherwise.
+/// `SplitToSequence`: pieces of a length, the last one shorter, or of lengths; without either each
+/// place of the axis, which then goes unless `keepdims` says otherwise.
 pub(super) fn split(
     run: &mut ModelRun,
     id: NodeId,

@@ -1,5 +1,5 @@
-//! Edits of a protobuf message in its wire form. What is not edited is copied byte for byte: fields that nobody here knows,
-//! their order, and how their lengths are written.
+//! Edits of a protobuf message in its wire form. What is not edited is copied byte for byte: fields
+//! that nobody here knows, their order, and how their lengths are written.
 
 use std::collections::BTreeMap;
 
@@ -62,8 +62,8 @@ impl Edits {
         self.before.entry(place).or_default().push(message);
     }
 
-    /// The message, edited.
-    /// Fails when the bytes are no message, or a field that is not repeated occurs twice on the way to an edit.
+    /// The message, edited. Fails when the bytes are no message, or a field that is not repeated
+    /// occurs twice on the way to an edit.
     pub(super) fn apply(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
         let mut out = Vec::with_capacity(message.len());
         let mut seen: BTreeMap<u32, usize> = BTreeMap::new();

@@ -1,7 +1,9 @@
-//! What a `Cast` or `CastLike` node asks for: its attributes at the model's opset, read or refused (SEMANTICS §1–2).
+//! What a `Cast` or `CastLike` node asks for: its attributes at the model's opset, read or refused
+//! (SEMANTICS §1–2).
 //!
-//! From here a cast goes by `passes/facts/types` (which types meet there), `passes/casts` (what the builder is told) and
-//! `onnx/lowered` (told by one attribute) to `ops/cast/inference`, which builds it.
+//! From here a cast goes by `passes/facts/types` (which types meet there), `passes/casts` (what the
+//! builder is told) and `onnx/lowered` (told by one attribute) to `ops/cast/inference`, which
+//! builds it.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -52,7 +54,8 @@ impl Operator {
         self.versions().iter().find(allows).map(|schema| schema.since)
     }
 
-    /// The operator's version in an opset: the newest that is not newer than it. `None` before the first.
+    /// The operator's version in an opset: the newest that is not newer than it. `None` before the
+    /// first.
     pub fn version(self, opset: i64) -> Option<i64> {
         self.versions().iter().map(|schema| schema.since).rfind(|version| *version <= opset)
     }
@@ -93,8 +96,8 @@ impl CastSpec {
     ///
     /// # Errors
     ///
-    /// When the node is neither operator, its number of inputs or outputs is wrong, `to` is missing or not allowed, or
-    /// any attribute is one that this version of the operator does not have.
+    /// When the node is neither operator, its number of inputs or outputs is wrong, `to` is missing
+    /// or not allowed, or any attribute is one that this version of the operator does not have.
     pub fn parse(node: &NodeProto, opset: i64) -> Result<CastSpec, Error> {
         CastSpec::of(node, opset)
     }

@@ -1,5 +1,6 @@
-//! What attributes operators have: a row per operator and version, made from the schemas of the onnx package and of ONNX
-//! Runtime by `scripts/operators/make_operator_table.py`, which also describes the columns.
+//! What attributes operators have: a row per operator and version, made from the schemas of the
+//! onnx package and of ONNX Runtime by `scripts/operators/make_operator_table.py`, which also
+//! describes the columns.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -65,8 +66,9 @@ static VERSIONS: LazyLock<HashMap<&str, HashMap<&str, Vec<Version>>>> = LazyLock
     versions
 });
 
-/// An operator as it is in an opset: its newest version that is not newer, or else its first one. `domain` is empty for the
-/// default one; of the others the newest version counts. `None` for an operator that is not known.
+/// An operator as it is in an opset: its newest version that is not newer, or else its first one.
+/// `domain` is empty for the default one; of the others the newest version counts. `None` for an
+/// operator that is not known.
 pub(crate) fn version(domain: &str, operator: &str, opset: i64) -> Option<&'static Version> {
     let versions = all(domain, operator);
     match domain {
@@ -105,7 +107,8 @@ pub(super) fn qualified(name: &'static str) -> (&'static str, &'static str) {
     name.split_once("::").unwrap_or(("", name))
 }
 
-/// Whether an attribute has the value that a table has as text, the members of a list apart by commas.
+/// Whether an attribute has the value that a table has as text, the members of a list apart by
+/// commas.
 pub(crate) fn is_value(attribute: &AttributeProto, text: &str) -> bool {
     let is_number = |number: &f32, word: &str| word.parse() == Ok(*number);
     let is_integer = |integer: &i64, word: &str| word.parse() == Ok(*integer);

@@ -1,6 +1,7 @@
-//! What tract's matrix product takes in if tract's own `Cast` follows it: the cast, as a store in another type, where its
-//! bits are the same, and a reshape on the cast's other side. tract looks for its own cast by type; here the product is
-//! asked what it would do, and that is done with ours.
+//! What tract's matrix product takes in if tract's own `Cast` follows it: the cast, as a store in
+//! another type, where its bits are the same, and a reshape on the cast's other side. tract looks
+//! for its own cast by type; here the product is asked what it would do, and that is done with
+//! ours.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::change_axes::AxisOp;

@@ -1,5 +1,5 @@
-//! `Cast` and `CastLike` nodes as tract's loader builds them: the inference op, which becomes an [`OnnxCast`] once types
-//! are known.
+//! `Cast` and `CastLike` nodes as tract's loader builds them: the inference op, which becomes an
+//! [`OnnxCast`] once types are known.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
@@ -15,8 +15,8 @@ use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::Wired;
 use crate::ops::host::stock::Built;
 
-/// Builds the inference op of a `Cast` or `CastLike` node: of one that the rewrite has prepared, or, where only the ops
-/// were registered, of one as it stands in the file.
+/// Builds the inference op of a `Cast` or `CastLike` node: of one that the rewrite has prepared,
+/// or, where only the ops were registered, of one as it stands in the file.
 pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     Ok((of_node(context, node)?, vec![]))
 }
@@ -45,7 +45,8 @@ impl InferenceCast {
         Error::of_node(&self.node, &self.op_type, problem)
     }
 
-    /// tract's type of the output. INT64 made of a symbolic dimension stays one: nothing is computed, and nothing lost.
+    /// tract's type of the output. INT64 made of a symbolic dimension stays one: nothing is
+    /// computed, and nothing lost.
     fn output_type(&self, input: DatumType, to: ElementType) -> DatumType {
         let stays_symbolic =
             input == DatumType::TDim && to == ElementType::Int64 && !self.private.resolves_symbols;

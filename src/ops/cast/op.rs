@@ -12,8 +12,8 @@ use crate::tensor::symbolic::numbers;
 
 /// An ONNX `Cast` in a typed model: elements of one carrier in, as many of another out.
 ///
-/// A symbolic dimension (`TDim`) is an INT64. Cast to INT64 it stays symbolic; cast to anything else, its symbols are
-/// resolved when the model runs.
+/// A symbolic dimension (`TDim`) is an INT64. Cast to INT64 it stays symbolic; cast to anything
+/// else, its symbols are resolved when the model runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnnxCast {
     /// For messages.
@@ -77,8 +77,9 @@ impl OnnxCast {
         &self.node
     }
 
-    /// The op for an input of another native type than it was made for, as tract's change of a model's float precision
-    /// leaves it. What it casts to stays. `None` where nothing is to be changed, or nothing can be.
+    /// The op for an input of another native type than it was made for, as tract's change of a
+    /// model's float precision leaves it. What it casts to stays. `None` where nothing is to be
+    /// changed, or nothing can be.
     pub(super) fn adapted_to(&self, input: DatumType) -> Option<OnnxCast> {
         let from = self.conversion.source();
         if input == from.datum_type() || input == DatumType::TDim || from.is_exotic() {
@@ -99,7 +100,8 @@ impl OnnxCast {
         }
     }
 
-    /// tract's own cast for this one, on an input of a type that may be symbolic, where they are equal.
+    /// tract's own cast for this one, on an input of a type that may be symbolic, where they are
+    /// equal.
     pub(crate) fn equal_core_cast(&self, input: DatumType) -> Option<Cast> {
         let from = self.conversion.source();
         let is_its_input = input == from.datum_type() || input == DatumType::TDim;
@@ -121,8 +123,9 @@ impl OnnxCast {
     /// The symbolic value that every element of the input has, if the cast keeps it.
     pub(super) fn uniform_tdim(&self, input: &TypedFact) -> Option<TDim> {
         let (from, to) = (self.conversion.source(), self.conversion.target());
-        // Dimensions are small numbers, but not so small that every type holds them; truth values are. Of a float factor that is
-        // such a number tract makes a constant without the factor's shape (tract-core, `optim/uniform_mask.rs`).
+        // Dimensions are small numbers, but not so small that every type holds them; truth values
+        // are. Of a float factor that is such a number tract makes a constant without the factor's
+        // shape (tract-core, `optim/uniform_mask.rs`).
         let holds_dimensions =
             matches!(to.family(), Family::Signed | Family::Unsigned) && to.bits() >= 32;
         let holds_truth = from == ElementType::Bool && to != ElementType::Float8E8M0;

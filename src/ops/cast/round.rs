@@ -1,4 +1,5 @@
-//! A cast from FLOAT to half precision and the cast back, as one op that holds what it rounds as FLOAT.
+//! A cast from FLOAT to half precision and the cast back, as one op that holds what it rounds as
+//! FLOAT.
 
 use std::fmt;
 

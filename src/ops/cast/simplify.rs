@@ -29,8 +29,9 @@ pub(super) fn simplify(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> P
     Ok(None)
 }
 
-/// A constant is cast once, when the model is loaded, also where tract's own folding finds it too large: a kernel would
-/// cast it on every run, and a matrix product can only pack weights that are constant.
+/// A constant is cast once, when the model is loaded, also where tract's own folding finds it too
+/// large: a kernel would cast it on every run, and a matrix product can only pack weights that are
+/// constant.
 fn cast_constant(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> Patch {
     let Some(constant) = &model.outlet_fact(node.inputs[0])?.konst else { return Ok(None) };
     let is_weight = weights::may_stay_half(op.conversion(), constant.len());
@@ -72,7 +73,8 @@ fn sole_source<'a>(model: &'a TypedModel, node: &TypedNode) -> TractResult<Optio
     Ok(model.linear_prec(node.id)?.filter(|before| !is_used(before)))
 }
 
-/// A cast of a cast becomes one where that changes no value ([`Conversion::then`]) and reads no more bytes.
+/// A cast of a cast becomes one where that changes no value ([`Conversion::then`]) and reads no
+/// more bytes.
 fn join_casts(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> Patch {
     let before = model.node(node.inputs[0].node);
     let (first, resolves_symbols) = if let Some(first) = before.op_as::<OnnxCast>() {
@@ -96,8 +98,8 @@ fn join_casts(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> Patch {
     TypedModelPatch::replace_single_op(model, node, &before.inputs, joined).map(Some)
 }
 
-/// Before a broadcast there is less to cast. tract's own cast goes no further: before an `AxisOp` it would hide patterns
-/// that tract looks for.
+/// Before a broadcast there is less to cast. tract's own cast goes no further: before an `AxisOp`
+/// it would hide patterns that tract looks for.
 fn cast_before_repeating(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> Patch {
     let Some(before) = sole_source(model, node)? else { return Ok(None) };
     let repeats =
@@ -113,8 +115,8 @@ fn cast_before_repeating(op: &OnnxCast, model: &TypedModel, node: &TypedNode) ->
     Ok(Some(patch))
 }
 
-/// After a `Gather` there is less to cast, if it takes fewer elements than there are. (tract moves a `Slice` before the
-/// cast by itself.)
+/// After a `Gather` there is less to cast, if it takes fewer elements than there are. (tract moves
+/// a `Slice` before the cast by itself.)
 fn cast_after_gathering(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> Patch {
     let Some(after) = model.single_succ(node.id)? else { return Ok(None) };
     let gathers = after.op_as::<Gather>().filter(|gather| gather.output_type.is_none());

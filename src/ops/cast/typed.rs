@@ -63,7 +63,8 @@ impl TypedOp for OnnxCast {
             fact.uniform = if self.changes_nothing(uniform.datum_type()) {
                 Some(uniform.clone())
             } else {
-                // A symbolic value has no number yet, and a string that is none fails when the model runs.
+                // A symbolic value has no number yet, and a string that is none fails when the
+                // model runs.
                 let converted = self.convert(uniform, &SymbolValues::default());
                 converted.ok().map(Tensor::into_arc_tensor)
             };

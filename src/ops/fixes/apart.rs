@@ -13,7 +13,8 @@ use crate::ops::host::saved::{members, save};
 members! {
     /// What must not come over an [`Apart`], and so when it may go.
     pub(crate) enum Keeps {
-        /// An expansion, of which a product would forget the size. It goes when there can be none, or no product is left.
+        /// An expansion, of which a product would forget the size. It goes when there can be none,
+        /// or no product is left.
         Expansion,
         /// A selection of every n-th element.
         Steps,

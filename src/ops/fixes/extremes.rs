@@ -1,4 +1,5 @@
-//! The larger and the smaller of two floats, which is NaN where one of them is; tract takes the one that is not NaN.
+//! The larger and the smaller of two floats, which is NaN where one of them is; tract takes the one
+//! that is not NaN.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::Zip;

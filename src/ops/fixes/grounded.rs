@@ -1,8 +1,9 @@
 //! Whether an axis is safe from tract's rules about expansions: where its elements come from.
 //!
-//! tract's optimiser takes an expansion away where it stands before a product, and makes expansions of `Where`, `Tile`, `Mul` and
-//! others as it goes. So it does not do to look for one: an axis is taken for safe only if its elements are traced back, through
-//! operators that keep them, to where no expansion can come of.
+//! tract's optimiser takes an expansion away where it stands before a product, and makes expansions
+//! of `Where`, `Tile`, `Mul` and others as it goes. So it does not do to look for one: an axis is
+//! taken for safe only if its elements are traced back, through operators that keep them, to where
+//! no expansion can come of.
 
 use std::collections::HashSet;
 
@@ -55,7 +56,8 @@ pub(crate) fn is_grounded(model: &TypedModel, value: OutletId, axis: usize) -> T
     Ok(!is_behind((value, axis), |place| carriers(model, place))?)
 }
 
-/// What makes the elements of a place, all of it; none where they begin there, and `None` where an expansion may make them.
+/// What makes the elements of a place, all of it; none where they begin there, and `None` where an
+/// expansion may make them.
 fn carriers(model: &TypedModel, (value, axis): ValueAxis) -> TractResult<Option<Vec<ValueAxis>>> {
     let fact = model.outlet_fact(value)?;
     let dim = fact.shape.get(axis).context("an axis of the value")?;
@@ -94,7 +96,8 @@ fn carriers(model: &TypedModel, (value, axis): ValueAxis) -> TractResult<Option<
             model.outlet_fact(*input).is_ok_and(|fact| fact.shape.get(*axis) == Some(dim))
         })
         .collect();
-    // A choice may turn out to be the other one, and what is multiplied by zeros is an expansion of them.
+    // A choice may turn out to be the other one, and what is multiplied by zeros is an expansion of
+    // them.
     let needs_all = op.is::<Iff>();
     let absorbs = node.op_as::<TypedBinOp>().is_some_and(|op| op.0.absorbing_element().is_some());
     let is_known = |input: &OutletId| {
@@ -124,7 +127,8 @@ fn reshaped(node: &TypedNode, axis: usize) -> Option<Vec<ValueAxis>> {
     })
 }
 
-/// Whether an axis without its expansions may be of an open size, which turns out to be 1 or what it was expanded to.
+/// Whether an axis without its expansions may be of an open size, which turns out to be 1 or what
+/// it was expanded to.
 pub(crate) fn may_be_open(model: &TypedModel, value: OutletId, axis: usize) -> TractResult<bool> {
     let dim = |(value, axis): ValueAxis| model.outlet_fact(value).ok()?.shape.get(axis).cloned();
     is_behind((value, axis), |place| {
@@ -153,8 +157,8 @@ fn mapped(model: &TypedModel, (value, axis): ValueAxis) -> TractResult<Vec<Value
     Ok(places.flat_map(|(input, axes)| axes.iter().map(|axis| (*input, *axis))).collect())
 }
 
-/// Whether every n-th element along an axis would be selected before an operator that makes each of all of them: a softmax, a
-/// normalisation, a window that is padded by the number of elements.
+/// Whether every n-th element along an axis would be selected before an operator that makes each of
+/// all of them: a softmax, a normalisation, a window that is padded by the number of elements.
 pub(crate) fn steps_matter(model: &TypedModel, value: OutletId, axis: usize) -> TractResult<bool> {
     is_behind((value, axis), |(value, axis)| {
         let node = model.node(value.node);

@@ -1,10 +1,15 @@
 //! Operators that tract refuses, or takes for others, for the shapes of their inputs.
 //!
-//! - `MatMul` of two vectors, and `Mean` of operands of several ranks, which tract refuses (tract-hir, `ops/matmul.rs`; `Nary`).
-//! - `GlobalLpPool`, whose sum tract divides by the number of elements (tract-hir, `ops/nn/global_pools.rs`).
-//! - `SpaceToDepth` in columns, rows and depth, which tract takes for depth first (tract-onnx, `ops/s2d.rs`).
-//! - `Concat` of what has no elements (tract-core, `ops/array/concat.rs`), and `Flatten` (tract-core, `ops/change_axes.rs`).
-//! - Reductions along an axis without elements, at which tract panics (tract-core, `ops/nn/reduce.rs`).
+//! - `MatMul` of two vectors, and `Mean` of operands of several ranks, which tract refuses
+//!   (tract-hir, `ops/matmul.rs`; `Nary`).
+//! - `GlobalLpPool`, whose sum tract divides by the number of elements (tract-hir,
+//!   `ops/nn/global_pools.rs`).
+//! - `SpaceToDepth` in columns, rows and depth, which tract takes for depth first (tract-onnx,
+//!   `ops/s2d.rs`).
+//! - `Concat` of what has no elements (tract-core, `ops/array/concat.rs`), and `Flatten`
+//!   (tract-core, `ops/change_axes.rs`).
+//! - Reductions along an axis without elements, at which tract panics (tract-core,
+//!   `ops/nn/reduce.rs`).
 
 use tract_onnx::tract_core::broadcast::multi_broadcast;
 use tract_onnx::tract_core::internal::*;
@@ -47,7 +52,8 @@ pub(crate) fn matmul(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId
     model.wire_node(site.part("dot"), AxisOp::Rm(0), &row).map(Some)
 }
 
-/// The shape of a product of matrices of which one has no elements: of open sizes, tract takes it for another one.
+/// The shape of a product of matrices of which one has no elements: of open sizes, tract takes it
+/// for another one.
 fn of_no_terms(a: &TypedFact, b: &TypedFact) -> Option<TVec<TDim>> {
     if a.datum_type != b.datum_type || !is_empty(a) && !is_empty(b) {
         return None;
@@ -181,8 +187,8 @@ pub(crate) fn space_to_depth(
     Ok(Some(wires))
 }
 
-/// Wires what has no elements beside the axis: tract leaves out parts without elements, and with them
-/// their sizes along it.
+/// Wires what has no elements beside the axis: tract leaves out parts without elements, and with
+/// them their sizes along it.
 pub(crate) fn concat(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let facts = inputs.iter().map(|input| model.outlet_fact(*input));
     let facts = facts.collect::<TractResult<Vec<_>>>()?;

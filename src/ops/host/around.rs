@@ -7,14 +7,16 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::ops::host::hook::Wired;
 
-/// What is known of the inputs, the outputs and what else was observed, once an operator's rules have run.
+/// What is known of the inputs, the outputs and what else was observed, once an operator's rules
+/// have run.
 pub(crate) type Inferred =
     TractResult<(TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>)>;
 
 /// What is known of these before.
 pub(crate) type FactRefs<'a> = TVec<&'a InferenceFact>;
 
-/// Does something else than the operator inside, which does whatever is not said here. The methods are those of tract's traits.
+/// Does something else than the operator inside, which does whatever is not said here. The methods
+/// are those of tract's traits.
 pub(crate) trait Around: fmt::Debug + Clone + Send + Sync + 'static {
     /// The operator inside.
     fn inside(&self) -> &dyn InferenceOp;

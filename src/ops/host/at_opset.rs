@@ -1,8 +1,9 @@
 //! Nodes of another opset than the model's.
 //!
-//! A model-local function imports operators on its own, and the parts of a composition are of the opset that it is written
-//! in, while tract builds every node by the opset of the model. Such a node is wrapped: the wrapper's builder builds it by
-//! its own opset, and leaves a note of the model's, which messages name.
+//! A model-local function imports operators on its own, and the parts of a composition are of the
+//! opset that it is written in, while tract builds every node by the opset of the model. Such a
+//! node is wrapped: the wrapper's builder builds it by its own opset, and leaves a note of the
+//! model's, which messages name.
 
 use onnx_cast_graph::int_attribute;
 use tract_onnx::model::ParsingContext;
@@ -16,7 +17,8 @@ use crate::ops::host::stock::Built;
 /// The attribute of a part that says which opset the model imports.
 const IMPORTED: &str = "tract-onnx-cast:Imported";
 
-/// Which opset the model imports that a node is of, for messages; the node itself may be of another, `own`.
+/// Which opset the model imports that a node is of, for messages; the node itself may be of
+/// another, `own`.
 pub(crate) fn imported(node: &NodeProto, own: i64) -> i64 {
     int(node, IMPORTED).unwrap_or(own)
 }

@@ -6,8 +6,8 @@ use tract_onnx::tract_core::internal::*;
 
 use super::hook::Mapped;
 
-/// `$op` is an operator of a typed model called `$name`, of which `$info` says more. One that makes symbols while a
-/// model runs says `mints_runtime_symbols`.
+/// `$op` is an operator of a typed model called `$name`, of which `$info` says more. One that makes
+/// symbols while a model runs says `mints_runtime_symbols`.
 macro_rules! typed_op {
     ($op:ty, |$named:ident| $name:expr $(, |$told:ident| $info:expr)? $(, $mints:ident)?) => {
         impl Op for $op {
@@ -111,7 +111,8 @@ macro_rules! element_wise {
     };
 }
 
-/// It is along `$axes`: where these change, `$op` is the operator along the changed ones, in their order.
+/// It is along `$axes`: where these change, `$op` is the operator along the changed ones, in their
+/// order.
 macro_rules! along_axes {
     ($self:ident, $axes:expr, |$changed:ident| $op:expr) => {
         fn change_axes(

@@ -1,8 +1,8 @@
 //! tract's own operators, and ours in their place where tract's are wrong.
 //!
-//! An operator of ours is built by tract's builder and inferred by tract's rules. Only when the types are known is it
-//! decided which of the two is put into the typed model, so that a model that tract computes rightly keeps tract's operators,
-//! and what tract makes of them.
+//! An operator of ours is built by tract's builder and inferred by tract's rules. Only when the
+//! types are known is it decided which of the two is put into the typed model, so that a model that
+//! tract computes rightly keeps tract's operators, and what tract makes of them.
 
 use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
@@ -17,8 +17,8 @@ pub(crate) fn refused(node: &str, op: &str, problem: impl Into<String>) -> Error
     Error::of_node(node, op, problem)
 }
 
-/// A node of which a plan would have to know what only a run tells. It is tract's plans that cannot, not this project: running
-/// node by node does without.
+/// A node of which a plan would have to know what only a run tells. It is tract's plans that
+/// cannot, not this project: running node by node does without.
 pub(crate) fn unplanned(node: &str, op: &str, problem: &str) -> Error {
     refused(node, op, problem).of_sound_model()
 }
@@ -36,8 +36,8 @@ pub(crate) enum Hook {
     /// Looks at the inputs first, where tract would panic.
     Checked(InputCheck, Wire),
     After(After),
-    /// Nothing but what every operator with a hook has: products and convolutions are kept apart from what tract's optimiser
-    /// would get wrong about them.
+    /// Nothing but what every operator with a hook has: products and convolutions are kept apart
+    /// from what tract's optimiser would get wrong about them.
     Products,
 }
 
@@ -106,7 +106,8 @@ impl HookSite {
         Ok(self.proto.get_attr_opt(name)?.unwrap_or(default))
     }
 
-    /// The input at a place in the file, of inputs as tract has them: without those that are left out.
+    /// The input at a place in the file, of inputs as tract has them: without those that are left
+    /// out.
     pub(crate) fn given(&self, inputs: &[OutletId], place: usize) -> Option<OutletId> {
         inputs.get(place_in_tract(&self.proto.input, place)?).copied()
     }

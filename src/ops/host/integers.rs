@@ -13,8 +13,8 @@ pub(crate) fn is_integer(ty: DatumType) -> bool {
     ty.is_integer() && !ty.is_quantized()
 }
 
-/// The elements of a tensor of integers, of BOOL, or of dimensions, whose symbols have the values in `context`.
-/// Fails on other types, and with tract's `TooEarly` where a symbol has no value yet.
+/// The elements of a tensor of integers, of BOOL, or of dimensions, whose symbols have the values
+/// in `context`. Fails on other types, and with tract's `TooEarly` where a symbol has no value yet.
 pub(crate) fn read(tensor: &Tensor, symbols: &SymbolValues) -> TractResult<WideIntegers> {
     let view = tensor.try_as_plain_ram()?;
     macro_rules! elements {
@@ -35,7 +35,8 @@ pub(crate) fn read(tensor: &Tensor, symbols: &SymbolValues) -> TractResult<WideI
     Ok(ArrayD::from_shape_vec(IxDyn(tensor.shape()), elements)?)
 }
 
-/// What an operator makes without a plan, where all inputs from the first of them on are numbers and no symbols.
+/// What an operator makes without a plan, where all inputs from the first of them on are numbers
+/// and no symbols.
 pub(crate) fn eval_of_numbers(
     op: &impl EvalOp,
     inputs: TVec<TValue>,
@@ -46,7 +47,8 @@ pub(crate) fn eval_of_numbers(
     are_numbers.then(|| op.eval(&EvalContext::out_of_plan(), inputs)).transpose()
 }
 
-/// Integers as a tensor of a type, of each the bits that the type has. As dimensions they are those of INT64.
+/// Integers as a tensor of a type, of each the bits that the type has. As dimensions they are those
+/// of INT64.
 #[allow(clippy::cast_possible_truncation, reason = "integers wrap around")]
 pub(crate) fn write(numbers: &WideIntegers, ty: DatumType) -> TractResult<Tensor> {
     macro_rules! tensor {
@@ -79,8 +81,8 @@ pub(crate) fn pairs<T: Copy>(
     failure.map_or(Ok(result), |error| Err(error.into()))
 }
 
-/// The dimensions that a tensor of integers or of dimensions stands for, exactly: tract's cast to them goes through 32 bits.
-/// Fails on other types, and where an unsigned number is beyond INT64.
+/// The dimensions that a tensor of integers or of dimensions stands for, exactly: tract's cast to
+/// them goes through 32 bits. Fails on other types, and where an unsigned number is beyond INT64.
 pub(crate) fn dims(tensor: &Tensor) -> TractResult<TVec<TDim>> {
     if tensor.datum_type().is_tdim() {
         return Ok(tensor.try_as_plain_ram()?.as_slice::<TDim>()?.into());

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// A node's name, which is no part of what its operator is: all labels are equal, so that tract finds operators of different
-/// nodes to be the same.
+/// A node's name, which is no part of what its operator is: all labels are equal, so that tract
+/// finds operators of different nodes to be the same.
 #[derive(Clone, Default)]
 pub(crate) struct Label(String);
 

@@ -1,8 +1,8 @@
 //! Shapes that are measured when the model runs.
 //!
-//! tract takes what it knows of a value's shape for the value of a `Shape` and never makes the value itself. Where it knows no
-//! more than what the model declares, as of an `Expand` to dimensions that are data, nobody would notice that the declaration is
-//! wrong.
+//! tract takes what it knows of a value's shape for the value of a `Shape` and never makes the
+//! value itself. Where it knows no more than what the model declares, as of an `Expand` to
+//! dimensions that are data, nobody would notice that the declaration is wrong.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;

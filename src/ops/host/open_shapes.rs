@@ -1,10 +1,12 @@
-//! Shapes that a model leaves open: an input's, and that of an `Expand` to dimensions that are data.
+//! Shapes that a model leaves open: an input's, and that of an `Expand` to dimensions that are
+//! data.
 //!
-//! tract types a model once these are known. What a file declares of other values can help there, and stock tract's
-//! loader has flags to use it or not; but such declarations are often stale, and then they stand in the way. Here they are
-//! used last: operators of no consequence wait at the end of the model until tract's analysis has come to rest, and only if
-//! such a shape is still open then, they offer one declaration after the other, those that contradict what is known left
-//! out. An input's dimension that nothing determines becomes a symbol.
+//! tract types a model once these are known. What a file declares of other values can help there,
+//! and stock tract's loader has flags to use it or not; but such declarations are often stale, and
+//! then they stand in the way. Here they are used last: operators of no consequence wait at the end
+//! of the model until tract's analysis has come to rest, and only if such a shape is still open
+//! then, they offer one declaration after the other, those that contradict what is known left out.
+//! An input's dimension that nothing determines becomes a symbol.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,8 +21,8 @@ use crate::ops::host::checked::sizes::names::new_symbol;
 
 /// Lets a model settle its open shapes by what it declares of the values with these outlets.
 ///
-/// A stale declaration can contradict what only follows from it. So the analysis is tried, and if it fails, some of the
-/// declarations are left out: the outputs', those of inner values, all.
+/// A stale declaration can contradict what only follows from it. So the analysis is tried, and if
+/// it fails, some of the declarations are left out: the outputs', those of inner values, all.
 pub(crate) fn settle(
     model: &mut InferenceModel,
     declared: &[ValueInfoProto],
@@ -78,7 +80,8 @@ fn has_open(model: &InferenceModel, outlets: &[OutletId]) -> TractResult<bool> {
     Ok(false)
 }
 
-/// Adds the two [`OpenShapes`] nodes that settle the shapes that are needed, those of the model's inputs first.
+/// Adds the two [`OpenShapes`] nodes that settle the shapes that are needed, those of the model's
+/// inputs first.
 fn add(
     model: &mut InferenceModel,
     needed: &[OutletId],
@@ -97,7 +100,8 @@ fn add(
         turns: 0,
         unnamed: 0,
     };
-    // tract does not analyse a node again for facts that this node has changed itself, but its copy, and so in turn.
+    // tract does not analyse a node again for facts that this node has changed itself, but its
+    // copy, and so in turn.
     for _ in 0..2 {
         let name = model.unique_name("open-shapes").into_owned();
         let id = model.add_node(name, op.clone(), tvec!())?;
@@ -108,7 +112,8 @@ fn add(
     Ok(())
 }
 
-/// For each node, which part of the model it is in: nothing that is known of one part tells anything of another.
+/// For each node, which part of the model it is in: nothing that is known of one part tells
+/// anything of another.
 fn parts(model: &InferenceModel) -> Vec<usize> {
     fn root(parts: &mut [usize], mut node: usize) -> usize {
         while let Some(next) = parts.get(node).copied().filter(|next| *next != node) {
@@ -153,13 +158,15 @@ fn is_open(shape: &ShapeFactoid) -> bool {
     shape.is_open() || shape.dims().any(|dim| !dim.is_concrete())
 }
 
-/// An operator without outputs. tract analyses nodes in the order in which they were added, so this one and its copy come
-/// last; since no output of the model needs them, they are dropped before the model is typed.
+/// An operator without outputs. tract analyses nodes in the order in which they were added, so this
+/// one and its copy come last; since no output of the model needs them, they are dropped before the
+/// model is typed.
 #[derive(Debug, Clone)]
 struct OpenShapes {
     /// How many of the operator's inputs are the model's.
     inputs: usize,
-    /// How many, these included, have a shape that is needed. The others are values with a declared one.
+    /// How many, these included, have a shape that is needed. The others are values with a declared
+    /// one.
     needed: usize,
     offers: Vec<ShapeFactoid>,
     symbols: SymbolScope,
@@ -214,8 +221,9 @@ impl InferenceOp for OpenShapes {
     as_op!();
 }
 
-/// How much is added to what is known of a part in a turn, in an operator of so many inputs: one thing, until the turns have
-/// looked at too much; then twice as much each time, so that a model of very many open inputs is done in time.
+/// How much is added to what is known of a part in a turn, in an operator of so many inputs: one
+/// thing, until the turns have looked at too much; then twice as much each time, so that a model of
+/// very many open inputs is done in time.
 fn additions(turns: u32, length: usize) -> usize {
     const LOOKS: usize = 1 << 21;
     let alone = (LOOKS / length.max(1)).try_into().unwrap_or(u32::MAX);
@@ -223,8 +231,8 @@ fn additions(turns: u32, length: usize) -> usize {
 }
 
 impl OpenShapes {
-    /// Adds one thing to what is known of each part of the model where a shape is open. tract draws its conclusions before the
-    /// copy's turn.
+    /// Adds one thing to what is known of each part of the model where a shape is open. tract draws
+    /// its conclusions before the copy's turn.
     fn refine(&mut self, facts: &mut [InferenceFact]) {
         let length = facts.len();
         let Some((needed, watched)) = facts.split_at_mut_checked(self.needed) else { return };
@@ -249,7 +257,8 @@ impl OpenShapes {
         };
         let mut offered: HashSet<usize> = HashSet::new();
         for ((fact, offer), part) in watched.iter_mut().zip(&self.offers).zip(watched_parts) {
-            // Nothing is run on what has no elements, so nothing would find out that a declaration is wrong.
+            // Nothing is run on what has no elements, so nothing would find out that a declaration
+            // is wrong.
             let is_empty = |shape: &ShapeFactoid| {
                 shape.dims().any(|dim| dim.concretize() == Some(TDim::Val(0)))
             };

@@ -42,12 +42,13 @@ fn function(context: &ParsingContext, node: &NodeProto) -> Built {
 /// Operators without operands, whose values tract finds in the model by what it builds of them.
 const CONSTANT_OPERATORS: &[&str] = &["Constant", "ConstantLike"];
 
-/// Makes a tract `Onnx` build `Cast`, `CastLike`, `QuantizeLinear`, `DequantizeLinear` and `BitCast` nodes with this crate's
-/// ops, and the operators that tract computes wrongly with corrected ones: `If`, `Expand`, and those of integers in
-/// `docs/upstream.md`. Of these, what somebody else has registered is theirs.
+/// Makes a tract `Onnx` build `Cast`, `CastLike`, `QuantizeLinear`, `DequantizeLinear` and
+/// `BitCast` nodes with this crate's ops, and the operators that tract computes wrongly with
+/// corrected ones: `If`, `Expand`, and those of integers in `docs/upstream.md`. Of these, what
+/// somebody else has registered is theirs.
 ///
-/// This alone serves models whose element types tract knows. The exotic ones (BFLOAT16, float8, …) need the model to be
-/// rewritten first, which [`CastOnnx`](crate::CastOnnx) does.
+/// This alone serves models whose element types tract knows. The exotic ones (BFLOAT16, float8, …)
+/// need the model to be rewritten first, which [`CastOnnx`](crate::CastOnnx) does.
 pub fn register(onnx: &mut Onnx) {
     for (operator, _) in OWN_OPERATORS {
         onnx.op_register.insert(operator, build_own);
@@ -87,8 +88,8 @@ fn build_own(context: &ParsingContext, node: &NodeProto) -> Built {
     checked::build(context, node, *build)
 }
 
-/// Makes an `Onnx` build the nodes that only the rewrite makes: those of other opsets than the model's, shapes that are
-/// measured when the model runs, and weights that two nodes share.
+/// Makes an `Onnx` build the nodes that only the rewrite makes: those of other opsets than the
+/// model's, shapes that are measured when the model runs, and weights that two nodes share.
 pub(crate) fn register_private(onnx: &mut Onnx) {
     at_opset::register(onnx);
     measured::register(onnx);

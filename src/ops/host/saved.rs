@@ -255,7 +255,8 @@ pub(crate) trait Save: TypedOp + Sized {
     /// Its parameters.
     fn save(&self) -> Saved;
 
-    /// The operator of these parameters. Fails where some are missing, or are not what [`Save::save`] writes.
+    /// The operator of these parameters. Fails where some are missing, or are not what
+    /// [`Save::save`] writes.
     fn restore(node: Label, row: &mut Row) -> TractResult<Self>;
 }
 

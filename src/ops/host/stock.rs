@@ -24,8 +24,9 @@ pub(crate) fn operators() -> impl Iterator<Item = &'static str> {
 
 /// Whether nobody has registered another operator in the place of tract's own.
 ///
-/// A register holds nothing but addresses of functions. Both that are compared come from the same code of tract's, so that one
-/// function has one address here. Where another function has it too, it does the same.
+/// A register holds nothing but addresses of functions. Both that are compared come from the same
+/// code of tract's, so that one function has one address here. Where another function has it too,
+/// it does the same.
 pub(crate) fn is_stock(onnx: &Onnx, operator: &str) -> bool {
     match (stock(operator), onnx.op_register.0.get(operator)) {
         (Some(stock), Some(current)) => std::ptr::fn_addr_eq(stock, *current),

@@ -1,5 +1,5 @@
-//! `QuantizeLinear` and `DequantizeLinear` nodes as tract's loader builds them: the inference op, which becomes an
-//! [`OnnxQuantizer`] once types are known.
+//! `QuantizeLinear` and `DequantizeLinear` nodes as tract's loader builds them: the inference op,
+//! which becomes an [`OnnxQuantizer`] once types are known.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
@@ -18,8 +18,8 @@ use crate::ops::host::stock::Built;
 use crate::ops::quantize::small_weights::SmallWeights;
 use crate::tensor::quantization::Quantization;
 
-/// Builds the inference op of a node: of one that the rewrite has prepared, or, where only the ops were registered, of one
-/// as it stands in the file.
+/// Builds the inference op of a node: of one that the rewrite has prepared, or, where only the ops
+/// were registered, of one as it stands in the file.
 pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     // tract says 0 for a model that imports no default domain, which is opset 1.
     let spec = quantizer_of(node, context.onnx_operator_set_version.max(1))?;
@@ -67,7 +67,8 @@ impl Expansion for InferenceQuantizer {
         self.spec.name().into()
     }
 
-    /// As [`OnnxQuantizer`](super::op::OnnxQuantizer) in a typed model: weights that may stay in few bits are not folded yet.
+    /// As [`OnnxQuantizer`](super::op::OnnxQuantizer) in a typed model: weights that may stay in
+    /// few bits are not folded yet.
     fn runs_out_of_plan(&self) -> bool {
         !may_stay_small(self.spec.quantizes, self.spec.exotic[0])
     }
@@ -110,8 +111,8 @@ impl Expansion for InferenceQuantizer {
 }
 
 impl InferenceQuantizer {
-    /// The inputs: of an attribute `precision` of half precision floats are rounded to it before one is divided by the other, as
-    /// onnx's evaluator has it.
+    /// The inputs: of an attribute `precision` of half precision floats are rounded to it before
+    /// one is divided by the other, as onnx's evaluator has it.
     fn in_precision(
         &self,
         prefix: &str,

@@ -1,7 +1,8 @@
-//! `MatMulNBits` and `MatMulBnb4` of ONNX Runtime's: products with constant weights of few bits, N rows of K in blocks.
+//! `MatMulNBits` and `MatMulBnb4` of ONNX Runtime's: products with constant weights of few bits, N
+//! rows of K in blocks.
 //!
-//! tract has the first, rounds its scales to FLOAT16 where it keeps the bits, trusts the lengths of the tensors, and has neither
-//! 8 bits nor `g_idx`.
+//! tract has the first, rounds its scales to FLOAT16 where it keeps the bits, trusts the lengths of
+//! the tensors, and has neither 8 bits nor `g_idx`.
 
 #![forbid(unsafe_code)]
 
@@ -309,7 +310,8 @@ impl NBits {
             AxesMapping::from_strs(&[format!("{lead}k"), "gnk".into()], &[format!("{lead}n")])?;
         let product = EinSum::new(axes, f32::datum_type());
         let y = model.wire_node(format!("{prefix}.matmul"), product, &[x, weights])?[0];
-        // (q − z)·s = (q − base)·s + (base − z)·s, of which the second is the same for all of a block.
+        // (q − z)·s = (q − base)·s + (base − z)·s, of which the second is the same for all of a
+        // block.
         let zeros = constants.zeros.iter().zip(&small.scales);
         let moves: Vec<f32> = zeros.map(|(zero, scale)| (small.base - zero) * scale).collect();
         if moves.iter().all(|by| *by == 0.0) {

@@ -14,7 +14,8 @@ use crate::ops::quantize::small_weights::SmallWeights;
 use crate::tensor::memory::Memory;
 use crate::tensor::quantization::{Prepared, Quantization, check_shape_of_zero_points};
 
-/// An ONNX `QuantizeLinear` or `DequantizeLinear` in a typed model: x, scale and perhaps zero point in, y out.
+/// An ONNX `QuantizeLinear` or `DequantizeLinear` in a typed model: x, scale and perhaps zero point
+/// in, y out.
 #[derive(Debug, Clone)]
 pub(crate) struct OnnxQuantizer {
     /// For messages; the op's identity does not depend on it, nor on the opset.
@@ -105,9 +106,9 @@ impl OnnxQuantizer {
         self.quantization.quantizer()
     }
 
-    /// The op for inputs of other float types than it was made for, as tract's change of a model's float precision leaves
-    /// them: y of a `DequantizeLinear` goes with the scale that it had the type of. `None` where nothing is to be changed,
-    /// or nothing can be.
+    /// The op for inputs of other float types than it was made for, as tract's change of a model's
+    /// float precision leaves them: y of a `DequantizeLinear` goes with the scale that it had the
+    /// type of. `None` where nothing is to be changed, or nothing can be.
     pub(super) fn adapted_to(&self, inputs: &[DatumType]) -> Option<OnnxQuantizer> {
         let [x_type, scale_type, ..] = inputs else { return None };
         let float = |ty: ElementType, got: DatumType| match ty {
@@ -141,7 +142,8 @@ impl OnnxQuantizer {
     pub(super) fn check_shapes(&self, x: &ShapeFact, scale: &ShapeFact) -> TractResult<()> {
         let known = |dim: &TDim| dim.to_usize().ok();
         let scales: Option<TVec<usize>> = scale.iter().map(known).collect();
-        // A dimension that is not known is left open by taking the one that fits; a scale of one element fits any x.
+        // A dimension that is not known is left open by taking the one that fits; a scale of one
+        // element fits any x.
         let Some(scales) = scales.filter(|scales| scales.iter().any(|dim| *dim != 1)) else {
             return Ok(());
         };
@@ -190,7 +192,8 @@ impl OnnxQuantizer {
         Ok(QuantizerConstants { scale: scale.clone(), zero_point: zero_point.cloned(), prepared })
     }
 
-    /// Makes y of a large matrix x of codes, each part when it is asked for; `None` of any other x, and where it quantises.
+    /// Makes y of a large matrix x of codes, each part when it is asked for; `None` of any other x,
+    /// and where it quantises.
     pub(crate) fn late(
         &self,
         x: &Arc<Tensor>,
@@ -245,7 +248,8 @@ impl PartialEq for OnnxQuantizer {
 
 impl Eq for OnnxQuantizer {}
 
-/// Whether it quantises, the types of x, scale and y, and of the precision where there is one; then numbers.
+/// Whether it quantises, the types of x, scale and y, and of the precision where there is one; then
+/// numbers.
 impl Save for OnnxQuantizer {
     const NAME: &'static str = "tract_onnx_cast_quantizer";
 

@@ -15,8 +15,8 @@ use crate::ops::quantize::small_weights::{self, PackedWeights, SmallWeights};
 use crate::ops::weights::{self, unpack::Unpack};
 use crate::tensor::conversion::Conversion;
 
-/// The product that follows, with weights in few bits; `None` where something else comes between or uses them, or they are
-/// to be FLOAT. `constants` are x, the scale and perhaps the zero point.
+/// The product that follows, with weights in few bits; `None` where something else comes between or
+/// uses them, or they are to be FLOAT. `constants` are x, the scale and perhaps the zero point.
 pub(super) fn product(
     op: &OnnxQuantizer,
     small: SmallWeights,
@@ -37,7 +37,8 @@ pub(super) fn product(
     };
     let Some(einsum) = product.op_as::<EinSum>() else { return Ok(None) };
     let Some(axes) = axes(einsum, slot, k_at, n_at) else { return Ok(None) };
-    // tract's kernel of few bits takes one row at a time: it is the faster one for one row, and slower for many.
+    // tract's kernel of few bits takes one row at a time: it is the faster one for one row, and
+    // slower for many.
     let elements = model.outlet_fact(product.inputs[1 - slot])?.shape.volume().to_usize();
     if small == SmallWeights::WhereExact
         && elements.is_ok_and(|elements| elements > x.shape()[blocked])
@@ -66,8 +67,9 @@ pub(super) fn product(
     Ok(Some(patch))
 }
 
-/// The same weights, of which FLOAT is made when the product that follows runs; `None` where no product of FLOAT follows, or
-/// their blocks are no bytes. `constants` are x, the scale and perhaps the zero point.
+/// The same weights, of which FLOAT is made when the product that follows runs; `None` where no
+/// product of FLOAT follows, or their blocks are no bytes. `constants` are x, the scale and perhaps
+/// the zero point.
 pub(super) fn unpacked(
     op: &OnnxQuantizer,
     model: &TypedModel,
@@ -125,7 +127,8 @@ pub(super) fn unpacked(
     Ok(Some(patch))
 }
 
-/// The axis of weights of rank 2 over which the product that follows adds, if its elements have one scale or blocks of scales.
+/// The axis of weights of rank 2 over which the product that follows adds, if its elements have one
+/// scale or blocks of scales.
 fn multiplied(
     op: &OnnxQuantizer,
     model: &TypedModel,
@@ -149,7 +152,8 @@ fn multiplied(
     Ok(None)
 }
 
-/// A scale or zero point for each block of each of N rows, from a tensor of them whose axes are put in an order.
+/// A scale or zero point for each block of each of N rows, from a tensor of them whose axes are put
+/// in an order.
 fn for_blocks(
     tensor: &Tensor,
     layout: ScaleLayout,
@@ -172,8 +176,8 @@ fn least(ty: ElementType) -> u8 {
     if ty.family() == Family::Signed { 1 << (ty.bits() - 1) } else { 0 }
 }
 
-/// Codes above the least, their axes in an order, in bytes, the first in the low bits of its byte. Each block begins a byte;
-/// what a block has too few are 0.
+/// Codes above the least, their axes in an order, in bytes, the first in the low bits of its byte.
+/// Each block begins a byte; what a block has too few are 0.
 fn bytes(x: &Tensor, ty: ElementType, order: [usize; 2], block: usize) -> TractResult<Tensor> {
     let (bits, least) = (ty.bits() as usize, least(ty));
     let [n, k] = order.map(|axis| x.shape()[axis]);
@@ -197,7 +201,8 @@ fn bytes(x: &Tensor, ty: ElementType, order: [usize; 2], block: usize) -> TractR
     Ok(packed)
 }
 
-/// The product of two that comes next, the slot of these weights, and where their blocks and their other axis are there.
+/// The product of two that comes next, the slot of these weights, and where their blocks and their
+/// other axis are there.
 fn following<'a>(
     model: &'a TypedModel,
     node: &'a TypedNode,
@@ -255,7 +260,8 @@ fn is_symmetric(ty: ElementType, zero_point: &[&Arc<Tensor>]) -> TractResult<boo
     }
 }
 
-/// The axes of a product of two, the weights of which become groups × N × K; `None` where it is none of that kind.
+/// The axes of a product of two, the weights of which become groups × N × K; `None` where it is
+/// none of that kind.
 fn axes(op: &EinSum, weights: usize, k_at: usize, n_at: usize) -> Option<AxesMapping> {
     if op.q_params.is_some() || op.operating_dt != f32::datum_type() {
         return None;

@@ -46,8 +46,8 @@ pub(crate) struct PackedWeights {
     pub(crate) scales: Vec<f32>,
 }
 
-/// Packs N rows of K codes of so many bits, the first in the low bits of its byte, with a scale for each `block` of a row.
-/// `None` where tract has no format, or none that is exact.
+/// Packs N rows of K codes of so many bits, the first in the low bits of its byte, with a scale for
+/// each `block` of a row. `None` where tract has no format, or none that is exact.
 pub(crate) fn packed(
     small: SmallWeights,
     bits: usize,

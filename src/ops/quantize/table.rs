@@ -1,7 +1,8 @@
-//! Operators of one element between two quantisers of 8 bits: they are tabulated, over each of the 256 codes.
+//! Operators of one element between two quantisers of 8 bits: they are tabulated, over each of the
+//! 256 codes.
 //!
-//! tract does so for whatever maps its axes one to one, a Softmax too. Here it is what tract calls an element-wise operator,
-//! and casts.
+//! tract does so for whatever maps its axes one to one, a Softmax too. Here it is what tract calls
+//! an element-wise operator, and casts.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::element_wise::ElementWiseOp;
@@ -28,8 +29,8 @@ fn constants(model: &TypedModel, node: &TypedNode) -> TractResult<Option<TVec<TV
     Ok(Some(constants.into_iter().map(|tensor| tensor.clone().into_tvalue()).collect()))
 }
 
-/// The table that stands for a `DequantizeLinear` and all that follows, up to a `QuantizeLinear`; none where something
-/// else comes between, or uses what is made on the way.
+/// The table that stands for a `DequantizeLinear` and all that follows, up to a `QuantizeLinear`;
+/// none where something else comes between, or uses what is made on the way.
 pub(super) fn tabulate(op: &OnnxQuantizer, model: &TypedModel, node: &TypedNode) -> Patch {
     let is_byte = |ty: ElementType| ty.carrier_bytes() == Some(1);
     if !matches!(op.quantizer(), Quantizer::Dequantize(op) if is_byte(op.x)) {
@@ -69,8 +70,8 @@ pub(super) fn tabulate(op: &OnnxQuantizer, model: &TypedModel, node: &TypedNode)
     Ok(Some(patch))
 }
 
-/// What computes of each element alone behind a node, and the quantiser at its end; `None` where another node, or what is
-/// around the model, uses something on the way.
+/// What computes of each element alone behind a node, and the quantiser at its end; `None` where
+/// another node, or what is around the model, uses something on the way.
 fn up_to_quantizer<'m>(
     model: &'m TypedModel,
     node: &'m TypedNode,

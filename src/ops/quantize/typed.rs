@@ -49,7 +49,8 @@ impl Op for OnnxQuantizer {
 }
 
 impl EvalOp for OnnxQuantizer {
-    /// What may become weights in few bits is not folded as it stands: `declutter` does so, with a look at what it is for.
+    /// What may become weights in few bits is not folded as it stands: `declutter` does so, with a
+    /// look at what it is for.
     fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
         if self.may_stay_small() {
             return Ok(None);
@@ -124,7 +125,8 @@ impl TypedOp for OnnxQuantizer {
             facts.iter().skip(1).map(|fact| fact.konst.as_ref()).collect();
         let (Some(constants), Some(x)) = (constants, facts.first()) else { return Ok(None) };
         let Some(scale) = constants.first() else { return Ok(None) };
-        // Once, when the model is loaded, however large: a matrix product can only pack weights that are constant.
+        // Once, when the model is loaded, however large: a matrix product can only pack weights
+        // that are constant.
         if let Some(x) = &x.konst {
             let tensors: TVec<_> = std::iter::once(x).chain(constants.iter().copied()).collect();
             if let Some(patch) = small::product(self, self.small, model, node, &tensors)? {
@@ -152,8 +154,8 @@ impl TypedOp for OnnxQuantizer {
         TypedModelPatch::replace_single_op(model, node, &node.inputs, op).map(Some)
     }
 
-    /// The axes along which scales differ belong to no other: what tract would do with one, it would have to do with the
-    /// scales.
+    /// The axes along which scales differ belong to no other: what tract would do with one, it
+    /// would have to do with the scales.
     fn axes_mapping(&self, inputs: &[&TypedFact], outputs: &[&TypedFact]) -> Mapped {
         let [x, scale, ..] = inputs else { return AxesMapping::disconnected(inputs, outputs) };
         let mut mapping = AxesMapping::disconnected(inputs, outputs)?;

@@ -1,5 +1,6 @@
-//! Weights of a file beside the model. tract's loader reads each twice, as bytes and as a tensor; here they are read once, and
-//! those that are tied not before it is decided how the product packs them, a part at a time: they are never there but packed.
+//! Weights of a file beside the model. tract's loader reads each twice, as bytes and as a tensor;
+//! here they are read once, and those that are tied not before it is decided how the product packs
+//! them, a part at a time: they are never there but packed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +35,8 @@ fn property(node: &NodeProto) -> String {
 /// What the names of these properties begin with.
 pub(crate) const PROPERTIES: &str = "onnx_cast.filed.";
 
-/// The weights of a model's nodes, as properties of what tract makes of it. Fails when they cannot be read.
+/// The weights of a model's nodes, as properties of what tract makes of it. Fails when they cannot
+/// be read.
 pub(crate) fn properties(
     model: &ModelProto,
     folder: Option<&Path>,

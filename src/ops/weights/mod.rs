@@ -1,8 +1,10 @@
-//! Constant operands of products, convolutions among them, that stay in fewer bits than FLOAT until the product runs
-//! ([`panels`](crate::panels)). While tract declutters a model, the operator that makes FLOAT of them stands before the
-//! product; when tract has chosen how the product packs its operands, the packed operand takes its place. Where something
-//! else than a product takes the weights, or tract packs them as the second operand, whose panels it asks for again and
-//! again, they are FLOAT in memory. Where it asks again for those of the first, they are while the product runs (`widen`).
+//! Constant operands of products, convolutions among them, that stay in fewer bits than FLOAT until
+//! the product runs ([`panels`](crate::panels)). While tract declutters a model, the operator that
+//! makes FLOAT of them stands before the product; when tract has chosen how the product packs its
+//! operands, the packed operand takes its place. Where something else than a product takes the
+//! weights, or tract packs them as the second operand, whose panels it asks for again and again,
+//! they are FLOAT in memory. Where it asks again for those of the first, they are while the product
+//! runs (`widen`).
 //!
 //! - `tied`: weights of which rows are gathered besides
 //! - `filed`: weights that are read when they are packed
@@ -35,7 +37,8 @@ use crate::panels::Panels;
 use crate::tensor::conversion::Conversion;
 use crate::tensor::late;
 
-/// How many bytes of rows are read at once, and of each K at least where these stand one behind the other.
+/// How many bytes of rows are read at once, and of each K at least where these stand one behind the
+/// other.
 const ROWS: usize = 1 << 20;
 const LEAST_PART: usize = 1 << 11;
 
@@ -148,7 +151,8 @@ fn packing<'a>(
     else {
         return Ok(None);
     };
-    // Of several kernels the product takes one when it runs; what one format has suits them all, or they have none in common.
+    // Of several kernels the product takes one when it runs; what one format has suits them all, or
+    // they have none in common.
     let merged = others.iter().try_fold(&**one, |merged, other| merged.merge_with(&**other));
     let Some(format) = merged.map(dyn_clone::clone_box) else { return Ok(None) };
     let (inputs, outputs) = model.node_facts(node.id)?;

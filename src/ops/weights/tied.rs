@@ -1,5 +1,6 @@
-//! Weights that a product shares with what gathers rows of them: what gathers takes them out of the product's panels, so that they
-//! are there once. So are very large ones of a product alone, which are packed as they are read.
+//! Weights that a product shares with what gathers rows of them: what gathers takes them out of the
+//! product's panels, so that they are there once. So are very large ones of a product alone, which
+//! are packed as they are read.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;

@@ -1,4 +1,5 @@
-//! The operator that makes FLOAT of constant codes of few bits, if it is not a product that takes them.
+//! The operator that makes FLOAT of constant codes of few bits, if it is not a product that takes
+//! them.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::Slice;

@@ -1,5 +1,6 @@
-//! Packed weights of few bits, FLOAT while a product of many columns runs: its kernels ask for each panel again for every few
-//! columns, and to widen it takes about as long as to multiply it by these.
+//! Packed weights of few bits, FLOAT while a product of many columns runs: its kernels ask for each
+//! panel again for every few columns, and to widen it takes about as long as to multiply it by
+//! these.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::tract_linalg::mmm::{MMMInputValue, PackedMatrixStorage};
@@ -9,13 +10,14 @@ use crate::panels::Panels;
 
 /// A product of no more columns asks for each panel once or twice.
 const FEW: usize = 8;
-/// Of no more columns weights that do not stay in the cache are widened a panel at a time: to write and to read them takes
-/// longer.
+/// Of no more columns weights that do not stay in the cache are widened a panel at a time: to write
+/// and to read them takes longer.
 const FEW_OF_LARGE: usize = 48;
 /// Larger weights do not stay in the cache.
 const LARGE: usize = 1 << 20;
 
-/// Passes the packed weights that are its first input on, FLOAT where the packed operand that is its second has many columns.
+/// Passes the packed weights that are its first input on, FLOAT where the packed operand that is
+/// its second has many columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Widen;
 

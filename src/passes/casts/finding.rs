@@ -8,17 +8,18 @@ use std::fmt;
 pub enum FindingKind {
     /// Source and target are the same type: the node does nothing, but where FLOAT8E5M2 saturates.
     NoOp,
-    /// The cast takes the result of another that widened, so every value arrives here as it was; most often one cast
-    /// would do, or none.
+    /// The cast takes the result of another that widened, so every value arrives here as it was;
+    /// most often one cast would do, or none.
     WidenedBefore,
-    /// The cast's target could hold more than what another cast before it has left: that does not come back.
+    /// The cast's target could hold more than what another cast before it has left: that does not
+    /// come back.
     NarrowedBefore,
     /// The model declares the result to be of another type. No runtime should accept it.
     Contradicted,
     /// INT64 to INT32: an identifier or a size may not fit.
     Int64ToInt32,
-    /// Floating point to an integer type that does not hold the integral parts of all its values; the result of the
-    /// others is undefined.
+    /// Floating point to an integer type that does not hold the integral parts of all its values;
+    /// the result of the others is undefined.
     FloatToInteger,
 }
 
@@ -50,7 +51,8 @@ impl FindingKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The place of the cast among the rows of an audit ([`Survey::rows`](crate::survey::Survey::rows)).
+    /// The place of the cast among the rows of an audit
+    /// ([`Survey::rows`](crate::survey::Survey::rows)).
     pub place: usize,
     /// What kind of finding it is.
     pub kind: FindingKind,

@@ -1,5 +1,5 @@
-//! `Cast` and `CastLike` nodes (`node`), what can be said of them without running the model (`finding`), and the private form in
-//! which tract's loader gets them.
+//! `Cast` and `CastLike` nodes (`node`), what can be said of them without running the model
+//! (`finding`), and the private form in which tract's loader gets them.
 
 pub(crate) mod finding;
 pub(crate) mod node;
@@ -12,7 +12,8 @@ use crate::onnx::lowered::OperatorForm;
 use crate::passes::facts::meaning::Meaning;
 use node::CastNode;
 
-/// Puts what an audit counts in the order of computation, and has the nodes be followed by probes, if that is asked for.
+/// Puts what an audit counts in the order of computation, and has the nodes be followed by probes,
+/// if that is asked for.
 pub(super) fn number(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let mut places = Table::default();
     for (place, id) in graph.all_nodes(graph.main()).into_iter().enumerate() {
@@ -29,9 +30,9 @@ pub(super) fn number(graph: &mut Graph, context: &mut PassContext) -> TractResul
     Ok(())
 }
 
-/// Lowers casts, quantisers and `BitCast`s to this crate's operators, and lists them. Before: nodes as the file has them;
-/// after: the same nodes, whose builders are told what `types` has read of them. A cast whose target is known needs no second
-/// input.
+/// Lowers casts, quantisers and `BitCast`s to this crate's operators, and lists them. Before: nodes
+/// as the file has them; after: the same nodes, whose builders are told what `types` has read of
+/// them. A cast whose target is known needs no second input.
 pub(super) fn lower(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     for id in graph.all_nodes(graph.main()) {
         match context.meanings.get(id).cloned() {

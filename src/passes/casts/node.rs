@@ -17,7 +17,8 @@ use crate::tensor::conversion::Conversion;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CastNode {
-    /// The node's name, or its output where it has none; in a model-local function, with the call's name in front.
+    /// The node's name, or its output where it has none; in a model-local function, with the call's
+    /// name in front.
     pub node: String,
     /// The value that it casts.
     pub input: String,
@@ -33,7 +34,8 @@ pub struct CastNode {
     pub saturate: Option<i64>,
     /// The attribute `round_mode`, if the node has it.
     pub round_mode: Option<RoundMode>,
-    /// The name of the graph that the node is in; for a subgraph, the path to it, with `call.Function` for each function.
+    /// The name of the graph that the node is in; for a subgraph, the path to it, with
+    /// `call.Function` for each function.
     pub graph: Arc<str>,
     /// Whether the input is made of constants alone.
     pub is_constant: bool,
@@ -49,14 +51,15 @@ pub struct CastNode {
 pub enum CastKind {
     /// A `Cast` or `CastLike`.
     Cast(Operator),
-    /// An operator of this name whose FLOAT result is rounded to half precision ([`Survey::widened`](crate::survey::Survey::widened)).
+    /// An operator of this name whose FLOAT result is rounded to half precision
+    /// ([`Survey::widened`](crate::survey::Survey::widened)).
     Rounding(String),
     /// A `QuantizeLinear`: a cast with a scale.
     Quantizer,
 }
 
-/// What becomes of a `Cast` node in an optimised model, as far as the node itself tells: tract's optimiser may still join it
-/// with another, or a matrix product take it into its store.
+/// What becomes of a `Cast` node in an optimised model, as far as the node itself tells: tract's
+/// optimiser may still join it with another, or a matrix product take it into its store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fate {
@@ -139,8 +142,9 @@ impl CastNode {
     }
 }
 
-/// Reads a `Cast` or `CastLike` node. `inputs` are its inputs' types, where known; `is_constant` tells whether they are made
-/// of constants alone. Fails when the node asks for something that its operator's version does not have.
+/// Reads a `Cast` or `CastLike` node. `inputs` are its inputs' types, where known; `is_constant`
+/// tells whether they are made of constants alone. Fails when the node asks for something that its
+/// operator's version does not have.
 pub(in crate::passes) fn read(
     graph: &Graph,
     node: &Node,

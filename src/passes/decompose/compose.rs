@@ -1,5 +1,5 @@
-//! Operators as compositions of others, which `compositions.txt` has as text. Before: `com.microsoft::SkipLayerNormalization`;
-//! after: `Add`, `LayerNormalization`.
+//! Operators as compositions of others, which `compositions.txt` has as text. Before:
+//! `com.microsoft::SkipLayerNormalization`; after: `Add`, `LayerNormalization`.
 
 use std::collections::HashSet;
 
@@ -25,9 +25,9 @@ const OPSET: i64 = 25;
 /// How deep compositions are made of others.
 const DEPTH: usize = 8;
 
-/// Writes out the nodes of all bodies for which there is a composition. A node that the program's user has an operator for
-/// stays.
-/// Fails when a node asks for what its composition refuses, or a type or rank is unknown on which it depends.
+/// Writes out the nodes of all bodies for which there is a composition. A node that the program's
+/// user has an operator for stays. Fails when a node asks for what its composition refuses, or a
+/// type or rank is unknown on which it depends.
 pub(in crate::passes) fn compose(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let registered = context.options.registered;
     let mut done: HashSet<NodeId> = HashSet::new();
@@ -38,8 +38,8 @@ pub(in crate::passes) fn compose(graph: &mut Graph, context: &mut PassContext) -
         if calls.is_empty() {
             return Ok(());
         }
-        // What stands for an operator depends on types. What is wrong with them is told when the pass `types` runs on what this
-        // one has made.
+        // What stands for an operator depends on types. What is wrong with them is told when the
+        // pass `types` runs on what this one has made.
         let diagnostics = Diagnostics::Collect(vec![]);
         let mut trial = PassContext::new(context.options, context.limits, diagnostics);
         trial.lowered.clone_from(&context.lowered);

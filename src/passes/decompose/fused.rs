@@ -23,9 +23,10 @@ impl NodeParts<'_> {
         }
     }
 
-    /// `alpha` times the product of matrices, of which dimensions are in another order, or of vectors, which have one order.
-    /// Fails for what ONNX Runtime computes as no such product: a vector behind a transposed matrix, whose numbers it reads in
-    /// their old order, and batches of vectors.
+    /// `alpha` times the product of matrices, of which dimensions are in another order, or of
+    /// vectors, which have one order. Fails for what ONNX Runtime computes as no such product: a
+    /// vector behind a transposed matrix, whose numbers it reads in their old order, and batches of
+    /// vectors.
     pub(super) fn fused_matmul(&mut self, are_vectors: [bool; 2]) -> Result<(), Error> {
         let operands = [self.needed(0)?, self.needed(1)?];
         let has_vector = are_vectors.contains(&true);

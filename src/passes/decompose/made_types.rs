@@ -18,7 +18,8 @@ pub(in crate::passes) fn is_composed(node: &Node, registered: Registered) -> boo
     !is_default_domain(&node.domain) && of(node, registered).is_some()
 }
 
-/// The types of the outputs of a node that is decomposed, given those of its inputs; none of any other.
+/// The types of the outputs of a node that is decomposed, given those of its inputs; none of any
+/// other.
 pub(in crate::passes) fn output_types(
     node: &Node,
     inputs: &[Option<ElementType>],

@@ -1,11 +1,11 @@
-//! Decomposes operators of ONNX Runtime's that are quantisers around another operator. Before: `QLinearAdd` and the like; after:
-//! `DequantizeLinear` of its inputs, the operator on FLOAT, `QuantizeLinear` of the result. So too
-//! `FusedMatMul`, which is several operators in one (`fused`), and whatever is a composition of operators, which is kept as text
-//! (`compose`, read by `read`, written out by `writer`). `quantized` says which operators are
-//! between quantisers, `packed` takes codes of few bits out of bytes, and `made_types` says what
-//! types all of these make.
+//! Decomposes operators of ONNX Runtime's that are quantisers around another operator. Before:
+//! `QLinearAdd` and the like; after: `DequantizeLinear` of its inputs, the operator on FLOAT,
+//! `QuantizeLinear` of the result. So too `FusedMatMul`, which is several operators in one
+//! (`fused`), and whatever is a composition of operators, which is kept as text (`compose`, read by
+//! `read`, written out by `writer`). `quantized` says which operators are between quantisers,
+//! `packed` takes codes of few bits out of bytes, `made_types` says what types all of these make.
 //!
-//! What tract fuses into integer products stays one node: `QLinearConv`, `QLinearMatMul` of FLOAT scales.
+//! What tract fuses into integer products stays: `QLinearConv`, `QLinearMatMul` of FLOAT scales.
 
 mod compose;
 mod fused;
@@ -35,8 +35,9 @@ use crate::passes::facts::value_type::dims;
 
 const MICROSOFT: &str = "com.microsoft";
 
-/// Decomposes the nodes of all bodies. Of a node that tract or the program's user has an operator for, nothing is changed.
-/// Fails when a node lacks inputs, or asks for something that has no equal among the other operators.
+/// Decomposes the nodes of all bodies. Of a node that tract or the program's user has an operator
+/// for, nothing is changed. Fails when a node lacks inputs, or asks for something that has no equal
+/// among the other operators.
 pub(super) fn decompose(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let is_candidate = |id: &NodeId| {
         let node = graph.node(*id);
@@ -51,8 +52,8 @@ pub(super) fn decompose(graph: &mut Graph, context: &mut PassContext) -> TractRe
         let unpacked = packed::unpack(graph, *id, context);
         context.take(unpacked.map_err(Into::into), false)?;
     }
-    // What stands for an operator depends on the types of its inputs. What is wrong with types is told when the pass `types`
-    // runs on what this one has made.
+    // What stands for an operator depends on the types of its inputs. What is wrong with types is
+    // told when the pass `types` runs on what this one has made.
     let mut trial = PassContext::new(context.options, context.limits, Diagnostics::Collect(vec![]));
     trial.lowered.clone_from(&context.lowered);
     types::infer(graph, &mut trial)?;
@@ -267,7 +268,7 @@ impl NodeParts<'_> {
         Ok(self.add_quantizer("DequantizeLinear", &[x, scale, zero_point], attributes))
     }
 
-    /// Quantises a value by the scale and zero point at a place; without a zero point, to the type `otherwise`.
+    /// Quantises a value by the scale and zero point at a place, without that to type `otherwise`.
     fn quantize(
         &mut self,
         value: PartInput,
@@ -296,8 +297,8 @@ impl NodeParts<'_> {
         Ok(())
     }
 
-    /// A product of matrices, with an INT32 bias in units of both scales and `alpha`. Without an output scale it stays
-    /// FLOAT.
+    /// A product of matrices, with an INT32 bias in units of both scales and `alpha`. Without an
+    /// output scale it stays FLOAT.
     fn gemm(&mut self) -> Result<(), Error> {
         let transposes = int(self.node, "transB").is_some_and(|trans| trans != 0);
         let a = self.dequantize(0)?;
@@ -328,7 +329,7 @@ impl NodeParts<'_> {
         self.constant(TensorProto { data_type, raw_data, ..TensorProto::default() })
     }
 
-    /// Rows of a table whose blocks have scales, of which only those that are taken are dequantised.
+    /// Rows of a table whose blocks have scales: only those that are taken are dequantised.
     fn gather_block_quantized(&mut self, shape: Option<&[Option<i64>]>) -> Result<(), Error> {
         let gather = int(self.node, "gather_axis").unwrap_or(0);
         let quantize = int(self.node, "quantize_axis").unwrap_or(1);
@@ -340,8 +341,9 @@ impl NodeParts<'_> {
             (_, rank) => rank.map(|rank| axis + rank),
         };
         let fronts = from_front(gather).zip(from_front(quantize));
-        // Indices may have any number of dimensions, so an axis behind the one that is gathered along is counted from the
-        // back. Along one axis each element that is taken has a scale of its own.
+        // Indices may have any number of dimensions, so an axis behind the one that is gathered
+        // along is counted from the back. Along one axis each element that is taken has a scale of
+        // its own.
         let (axis, block, of_scales) = match (fronts, rank) {
             (Some((one, other)), _) if one == other => {
                 let sizes = shape.zip(usize::try_from(one).ok());

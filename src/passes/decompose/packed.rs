@@ -1,5 +1,5 @@
-//! The codes of a `GatherBlockQuantized`, two of 4 bits or four of 2 in a byte. Before: UINT8; after: UINT4 or UINT2, and a zero
-//! point of 8 or 2 where there was none.
+//! The codes of a `GatherBlockQuantized`, two of 4 bits or four of 2 in a byte. Before: UINT8;
+//! after: UINT4 or UINT2, and a zero point of 8 or 2 where there was none.
 
 use onnx_cast_graph::{Graph, Node, NodeId, NodeView, ValueId, counted, int};
 use tract_onnx::pb::TensorProto;

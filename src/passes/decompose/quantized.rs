@@ -6,7 +6,8 @@ use super::{NodeParts, PartInput};
 use crate::error::Error;
 
 impl NodeParts<'_> {
-    /// An operator between quantisers of ONNX Runtime's: `QLinear` and its name. Whether there is such a one.
+    /// An operator between quantisers of ONNX Runtime's: `QLinear` and its name. Whether there is
+    /// such a one.
     pub(super) fn quantized(&mut self, operator: &str) -> Result<bool, Error> {
         match operator {
             "Add" | "Mul" => {

@@ -37,7 +37,8 @@ pub(super) enum OutputType {
     Always(ElementType),
 }
 
-/// `[guards] made = operator<attributes>(inputs)`; the operator is empty for another name of one value.
+/// `[guards] made = operator<attributes>(inputs)`; the operator is empty for another name of one
+/// value.
 #[derive(Debug)]
 pub(super) struct Statement {
     /// Each holds, or does not.
@@ -185,7 +186,8 @@ fn statement(line: &'static str) -> Option<Statement> {
     Some(Statement { guards, made, operator, attributes, inputs: split(inputs.strip_suffix(')')?) })
 }
 
-/// `bias`, `!bias`, `axis=1`, `before:7`, `rank:x=4`, `rank:x=4?`, `dim:x.1=2` or `differ:scale=x.1`.
+/// `bias`, `!bias`, `axis=1`, `before:7`, `rank:x=4`, `rank:x=4?`, `dim:x.1=2` or
+/// `differ:scale=x.1`.
 fn guard(text: &'static str) -> Option<(Guard, bool)> {
     let (text, wanted) = text.strip_prefix('!').map_or((text, true), |text| (text, false));
     let guard = match (text.split_once(':'), text.split_once('=')) {

@@ -29,8 +29,8 @@ pub(super) struct KnownInput {
     pub(super) dims: Option<Vec<Option<i64>>>,
 }
 
-/// The body that takes a node's place, and its casts, which are none of the model's, by name: what they cast from, where that
-/// is known, and to.
+/// The body that takes a node's place, and its casts, which are none of the model's, by name: what
+/// they cast from, where that is known, and to.
 pub(super) struct WrittenBody {
     pub(super) body: GraphProto,
     pub(super) casts: HashMap<String, (Option<ElementType>, ElementType)>,
@@ -43,8 +43,8 @@ pub(super) fn is_meant(call: &Call, composition: &Composition) -> bool {
     composition.when.is_empty() || composition.when.iter().any(holds)
 }
 
-/// Writes a node out.
-/// Fails when the composition refuses what the node asks for, or depends on a type or rank that nobody has told.
+/// Writes a node out. Fails when the composition refuses what the node asks for, or depends on a
+/// type or rank that nobody has told.
 pub(super) fn write(call: &Call, composition: &Composition) -> Result<WrittenBody, Error> {
     let mut writer = CompositionWriter::new(call, composition);
     for (place, name) in composition.inputs.iter().enumerate() {
@@ -381,7 +381,8 @@ impl<'a> CompositionWriter<'a> {
         number.ok_or_else(|| self.refuse(format!("lacks attribute `{}`", member.replace('@', ""))))
     }
 
-    /// An attribute of a part; `None` for one of the node's that it does not have, or that is 0 where that means the same.
+    /// An attribute of a part; `None` for one of the node's that it does not have, or that is 0
+    /// where that means the same.
     fn value(&self, name: &str, text: &str) -> Result<Option<AttributeProto>, Error> {
         let made = |r#type: AttributeType| AttributeProto {
             name: name.into(),

@@ -1,4 +1,5 @@
-//! What types are inferred from and later passes need not read again: casts, quantisers, and operators on half precision.
+//! What types are inferred from and later passes need not read again: casts, quantisers, and
+//! operators on half precision.
 
 use crate::onnx::bit_casts::BitCastSpec;
 use crate::onnx::lowered::PrivateCast;

@@ -1,5 +1,6 @@
-//! What is known of values: `fact` holds it, `types` infers it and keeps what it has read of nodes (`meaning`), `subgraphs` says
-//! what nodes feed their bodies, `value_type` reads what a model declares, `carriers` are values that only move.
+//! What is known of values: `fact` holds it, `types` infers it and keeps what it has read of nodes
+//! (`meaning`), `subgraphs` says what nodes feed their bodies, `value_type` reads what a model
+//! declares, `carriers` are values that only move.
 
 #![forbid(unsafe_code)]
 

@@ -6,8 +6,8 @@ use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::node::{NodeView, refusal};
 
-/// The types that a node feeds to its bodies' inputs: Loop a count, a condition, and its own inputs from the third on; Scan
-/// its inputs.
+/// The types that a node feeds to its bodies' inputs: Loop a count, a condition, and its own inputs
+/// from the third on; Scan its inputs.
 pub(crate) fn fed_types(
     node: &(impl NodeView + ?Sized),
     inputs: &[Option<ElementType>],
@@ -22,8 +22,8 @@ pub(crate) fn fed_types(
     }
 }
 
-/// What a node returns whose subgraphs return `returned`.
-/// Fails when the branches do not fit together, or an operator that is none of ONNX's three has exotic inputs.
+/// What a node returns whose subgraphs return `returned`. Fails when the branches do not fit
+/// together, or an operator that is none of ONNX's three has exotic inputs.
 pub(crate) fn join(
     node: &(impl NodeView + ?Sized),
     inputs: &[Option<ElementType>],

@@ -1,9 +1,11 @@
-//! Type inference: reads every node once, for its meaning and for the types that it makes, before tract analyses the model. It
-//! changes nothing in the graph, and of what is lowered already only what casts of this crate's own cast from.
+//! Type inference: reads every node once, for its meaning and for the types that it makes, before
+//! tract analyses the model. It changes nothing in the graph, and of what is lowered already only
+//! what casts of this crate's own cast from.
 //!
-//! A value's type is what its node makes of the types of its inputs by ONNX's schemas, held against what the model
-//! declares. Casts, quantisers and operators on half precision are read on the way ([`Meaning`]), so that later passes need
-//! not read them again. A type that only tract can tell stays unknown; that is never an exotic one.
+//! A value's type is what its node makes of the types of its inputs by ONNX's schemas, held against
+//! what the model declares. Casts, quantisers and operators on half precision are read on the way
+//! ([`Meaning`]), so that later passes need not read them again. A type that only tract can tell
+//! stays unknown; that is never an exotic one.
 
 use std::sync::Arc;
 
@@ -55,8 +57,8 @@ struct FactInference<'g, 'c, 'o> {
 }
 
 impl FactInference<'_, '_, '_> {
-    /// Infers the types in a body, whose inputs are fed values of the types `given`, where they are known. Returns what is known of
-    /// its outputs.
+    /// Infers the types in a body, whose inputs are fed values of the types `given`, where they are
+    /// known. Returns what is known of its outputs.
     fn body(
         &mut self,
         body: BodyId,
@@ -119,8 +121,9 @@ impl FactInference<'_, '_, '_> {
         Ok(())
     }
 
-    /// The type that the graph declares of a value that a node makes, an output's declaration before
-    /// the others, but for what options have it overlook. Fails where a declaration is of no type.
+    /// The type that the graph declares of a value that a node makes, an output's declaration
+    /// before the others, but for what options have it overlook. Fails where a declaration is of no
+    /// type.
     fn declared(&self, value: ValueId) -> TractResult<Option<ElementType>> {
         let (made, options) = (self.graph.value(value), self.context.options);
         if made.declared.is_none() && !made.is_output() {
@@ -253,8 +256,8 @@ impl FactInference<'_, '_, '_> {
         self.computed(id, &inputs, types)
     }
 
-    /// Tells a cast of this crate's own from which type it casts, where whoever wrote it did not know: tract holds elements of an
-    /// exotic type as integers.
+    /// Tells a cast of this crate's own from which type it casts, where whoever wrote it did not
+    /// know: tract holds elements of an exotic type as integers.
     fn cast_from(&mut self, id: NodeId) {
         let given = self.context.facts.types(self.graph.node(id)).first().copied().flatten();
         let lowered = self.context.lowered.get_mut(id).map(|lowered| &mut lowered.form);
@@ -355,7 +358,8 @@ impl FactInference<'_, '_, '_> {
         node.bodies().iter().map(|held| self.body(held.body, &fed)).collect()
     }
 
-    /// Goes on after a node that is wrong: its outputs are what is declared, and a cast is listed as far as it can be read.
+    /// Goes on after a node that is wrong: its outputs are what is declared, and a cast is listed
+    /// as far as it can be read.
     fn give_up(&mut self, id: NodeId) {
         let node = self.graph.node(id);
         if let Some(operator) = Operator::of(node).filter(|_| self.is_cast(id)) {
@@ -375,7 +379,8 @@ impl FactInference<'_, '_, '_> {
     }
 }
 
-/// An error about a tensor without a name, as about one that is called after its node and attribute.
+/// An error about a tensor without a name, as about one that is called after its node and
+/// attribute.
 fn named(error: anyhow::Error, node: &Node, attribute: &str) -> anyhow::Error {
     match error.downcast_ref::<Error>().map(Error::cause) {
         Some(Cause::Tensor { tensor, problem }) if tensor.is_empty() => {

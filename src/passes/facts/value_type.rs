@@ -15,9 +15,9 @@ pub(in crate::passes) fn either_exotic(a: ElementType, b: ElementType) -> bool {
     a.is_exotic() || b.is_exotic()
 }
 
-/// The type of a value, after comparing what the graph makes with what the model declares; what is wrong with its node if
-/// they contradict each other. A contradiction that neither a Cast nor an exotic type is part of is left to tract, whose
-/// analysis has the last word on native types.
+/// The type of a value, after comparing what the graph makes with what the model declares; what is
+/// wrong with its node if they contradict each other. A contradiction that neither a Cast nor an
+/// exotic type is part of is left to tract, whose analysis has the last word on native types.
 pub(in crate::passes) fn agree(
     value: &str,
     made: Option<ElementType>,
@@ -79,7 +79,8 @@ pub(crate) fn same_types(
     Ok(common)
 }
 
-/// The element type that a declaration gives; `None` where it gives none, or one that no Cast accepts.
+/// The element type that a declaration gives; `None` where it gives none, or one that no Cast
+/// accepts.
 pub(crate) fn declared_type(
     declared: Option<&TypeProto>,
     what: &str,
@@ -122,8 +123,8 @@ pub(in crate::passes) fn declared_where_made(graph: &Graph, value: ValueId) -> O
     of_output.or_else(|| element_type(made.declared.as_ref()))
 }
 
-/// Refuses an input or output that is declared as something else than a tensor: tract has tensors alone, and its messages hold
-/// no other type.
+/// Refuses an input or output that is declared as something else than a tensor: tract has tensors
+/// alone, and its messages hold no other type.
 pub(in crate::passes) fn is_tensor(
     declared: Option<&TypeProto>,
     what: &str,

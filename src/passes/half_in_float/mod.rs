@@ -1,8 +1,9 @@
-//! Operators on half precision, FLOAT16 or BFLOAT16, compute in FLOAT, with one rounding of each result ([SEMANTICS
-//! §16](crate::semantics)).
+//! Operators on half precision, FLOAT16 or BFLOAT16, compute in FLOAT, with one rounding of each
+//! result ([SEMANTICS §16](crate::semantics)).
 //!
-//! Before: `y = Op(v)` on half precision. After: `wide:v = Cast(v)`, once in a body, `exact:y = Op(wide:v)`, `y =
-//! Cast(exact:y)`. What has been computed so stays FLOAT through operators that only move it.
+//! Before: `y = Op(v)` on half precision. After: `wide:v = Cast(v)`, once in a body, `exact:y =
+//! Op(wide:v)`, `y = Cast(exact:y)`. What has been computed so stays FLOAT through operators that
+//! only move it.
 
 pub(super) mod wide;
 
@@ -19,11 +20,13 @@ use crate::onnx::operators::schema::{self, ParameterType, Schema};
 use crate::onnx::operators::types::output_types;
 use crate::passes::facts::fact::{Fact, FactOrigin};
 
-/// How operators compute on FLOAT16. On BFLOAT16, which tract does not have, they always compute in FLOAT.
+/// How operators compute on FLOAT16. On BFLOAT16, which tract does not have, they always compute in
+/// FLOAT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum HalfArithmetic {
-    /// By tract where this CPU has instructions for it, in FLOAT where tract would have to emulate them.
+    /// By tract where this CPU has instructions for it, in FLOAT where tract would have to emulate
+    /// them.
     #[default]
     Fastest,
     /// By tract on every CPU, save operators that it does not have in FLOAT16.
@@ -83,10 +86,10 @@ pub(crate) struct Halves {
     outputs: Vec<Option<ElementType>>,
 }
 
-/// Reads a node, given what is known of its inputs, what is declared of its outputs, and how to call these; `None` for one that
-/// does not compute in FLOAT in the place of half precision.
-/// Fails when ONNX does not define the operator on half precision in any opset, or inputs that must have one type mix it with
-/// another.
+/// Reads a node, given what is known of its inputs, what is declared of its outputs, and how to
+/// call these; `None` for one that does not compute in FLOAT in the place of half precision. Fails
+/// when ONNX does not define the operator on half precision in any opset, or inputs that must have
+/// one type mix it with another.
 pub(super) fn read(
     node: &Node,
     inputs: &[Option<Fact>],
@@ -115,7 +118,8 @@ pub(super) fn read(
     }
 }
 
-/// The inputs that a node moves and that are given, and the type of half precision among them that computes in FLOAT.
+/// The inputs that a node moves and that are given, and the type of half precision among them that
+/// computes in FLOAT.
 fn moved_halves(
     node: &Node,
     types: impl Fn(usize) -> Option<ElementType>,
@@ -242,8 +246,9 @@ impl Halves {
         Ok(())
     }
 
-    /// Finds the types of results where inputs that must have one type have two. Exporters leave constants FLOAT beside data of
-    /// half precision, and the other way round: the result is then what the model declares it, else of the data's type.
+    /// Finds the types of results where inputs that must have one type have two. Exporters leave
+    /// constants FLOAT beside data of half precision, and the other way round: the result is then
+    /// what the model declares it, else of the data's type.
     fn settle_mixed(
         &mut self,
         node: &Node,

@@ -27,7 +27,8 @@ pub(crate) fn widen(graph: &mut Graph, context: &mut PassContext) -> TractResult
     Ok(())
 }
 
-/// What is FLOAT in the place of half precision, in each body for itself: a body captures values as the file has them.
+/// What is FLOAT in the place of half precision, in each body for itself: a body captures values as
+/// the file has them.
 struct WideValues<'g, 'c, 'o> {
     graph: &'g mut Graph,
     context: &'c mut PassContext<'o>,
@@ -60,7 +61,8 @@ impl WideValues<'_, '_, '_> {
         self.context.facts.insert(value, Fact { ty, origin });
     }
 
-    /// Has a node make FLOAT in the place of an output, which a cast behind `after` makes of it. Returns the FLOAT and the cast.
+    /// Has a node make FLOAT in the place of an output, which a cast behind `after` makes of it.
+    /// Returns the FLOAT and the cast.
     fn narrow(
         &mut self,
         output: ValueId,
@@ -123,8 +125,8 @@ impl WideValues<'_, '_, '_> {
         self.context.widened.push(WidenedNode { node: name, operator, ty: halves.half });
     }
 
-    /// An operator that only moves elements: FLOATs where half precision has been computed as such, so that they need not be
-    /// narrowed to be moved.
+    /// An operator that only moves elements: FLOATs where half precision has been computed as such,
+    /// so that they need not be narrowed to be moved.
     fn move_through(&mut self, id: NodeId) {
         let node = self.graph.node(id);
         if *self.context.form(id) != OperatorForm::Own {

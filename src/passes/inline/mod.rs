@@ -1,8 +1,9 @@
-//! Model-local functions, put in place of the nodes that call them. Before: a node `f(x)`; after: the nodes of the function,
-//! on the values that the call gives.
+//! Model-local functions, put in place of the nodes that call them. Before: a node `f(x)`; after:
+//! the nodes of the function, on the values that the call gives.
 //!
-//! The names inside a function get the call's in front, which makes them unlike any other in the model. What a file can
-//! make grow without bound (calls within calls, names within names) is counted before it is made.
+//! The names inside a function get the call's in front, which makes them unlike any other in the
+//! model. What a file can make grow without bound (calls within calls, names within names) is
+//! counted before it is made.
 
 mod function;
 
@@ -30,10 +31,11 @@ const CALLS: usize = 100;
 /// How deep graphs may be nested, as in a file that has no functions: decoding goes no deeper.
 const GRAPHS: usize = 32;
 
-/// Replaces every call in all bodies. A function of the default domain says what an operator is where tract does not have it
-/// (IR.md: the definition is a "default or fallback"); one of another domain stands before tract's operator of the same name,
-/// but not before one that a user has added.
-/// Fails when a call does not fit its function, when functions call themselves, or when they expand beyond all measure.
+/// Replaces every call in all bodies. A function of the default domain says what an operator is
+/// where tract does not have it (IR.md: the definition is a "default or fallback"); one of another
+/// domain stands before tract's operator of the same name, but not before one that a user has
+/// added. Fails when a call does not fit its function, when functions call themselves, or when they
+/// expand beyond all measure.
 pub(super) fn inline(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let functions = std::mem::take(&mut graph.functions);
     if functions.is_empty() {
@@ -242,8 +244,8 @@ impl<'a> Inliner<'_, 'a> {
         Ok(())
     }
 
-    /// The value of an attribute that stands for one of the function's; `None` where the call gives none and there is no
-    /// default: the node then does without.
+    /// The value of an attribute that stands for one of the function's; `None` where the call gives
+    /// none and there is no default: the node then does without.
     fn referred(
         &mut self,
         node: &NodeProto,

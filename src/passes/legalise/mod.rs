@@ -1,5 +1,5 @@
-//! Legalisation: rewrites constructs that tract's loader mishandles, as docs/upstream.md tells, and gives nodes the forms and
-//! defaults that its builders look for.
+//! Legalisation: rewrites constructs that tract's loader mishandles, as docs/upstream.md tells, and
+//! gives nodes the forms and defaults that its builders look for.
 //!
 //! - `outputs`: outputs with nodes of their own
 //! - `tensors`: constants as tract holds them
@@ -33,8 +33,8 @@ use crate::onnx::lowered::{DOMAIN, OperatorForm, PrivateCast};
 use crate::onnx::operators::schema::schema;
 use crate::passes::facts::fact::{Fact, FactOrigin};
 
-/// Rewrites what tract cannot take as it stands, node by node. Before: an operator of ONNX's; after: the same, in a form that
-/// tract's builder for it reads right.
+/// Rewrites what tract cannot take as it stands, node by node. Before: an operator of ONNX's;
+/// after: the same, in a form that tract's builder for it reads right.
 pub(super) fn legalise(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let mut masks = HashMap::new();
     for body in graph.all_bodies(graph.main()) {
@@ -66,7 +66,8 @@ pub(super) fn legalise(graph: &mut Graph, context: &mut PassContext) -> TractRes
     Ok(())
 }
 
-/// tract uses declared shapes where they are stale too, and takes long to understand intricate ones.
+/// tract uses declared shapes where they are stale too, and takes long to understand intricate
+/// ones.
 fn forget_declarations(graph: &mut Graph, body: BodyId) {
     for id in graph.nodes_of(body) {
         for value in graph.node(id).outputs().to_vec().into_iter().flatten() {
@@ -83,8 +84,9 @@ fn forget_declarations(graph: &mut Graph, body: BodyId) {
     }
 }
 
-/// Has a node be built by its own opset where tract would build it by another: in the place of a model-local function's call,
-/// and a `Squeeze` without axes, which tract reads right by one opset only.
+/// Has a node be built by its own opset where tract would build it by another: in the place of a
+/// model-local function's call, and a `Squeeze` without axes, which tract reads right by one opset
+/// only.
 fn build_at_opset(graph: &mut Graph, context: &mut PassContext, id: NodeId, built_by: i64) {
     const SQUEEZE_OF_ALL: i64 = 13;
     if !matches!(context.form(id), OperatorForm::Own | OperatorForm::ExactDivision) {
@@ -102,7 +104,8 @@ fn build_at_opset(graph: &mut Graph, context: &mut PassContext, id: NodeId, buil
     }
 }
 
-/// Names the outputs that a node does not use but its operator always has: tract would count the others from there.
+/// Names the outputs that a node does not use but its operator always has: tract would count the
+/// others from there.
 fn name_unused_outputs(graph: &mut Graph, id: NodeId) {
     let node = graph.node(id);
     let schema = schema(&node.op_type, node.opset).filter(|_| node.is_onnx());
@@ -120,7 +123,8 @@ fn name_unused_outputs(graph: &mut Graph, id: NodeId) {
     }
 }
 
-/// Writes down the value that a `ConstantOfShape` has without the attribute, a FLOAT zero; tract's is a DOUBLE.
+/// Writes down the value that a `ConstantOfShape` has without the attribute, a FLOAT zero; tract's
+/// is a DOUBLE.
 fn give_default_value(graph: &mut Graph, id: NodeId) {
     if attribute(graph.node(id), "value").is_none() {
         let (data_type, raw_data) = (ElementType::Float as i32, vec![0; 4]);
@@ -129,8 +133,8 @@ fn give_default_value(graph: &mut Graph, id: NodeId) {
     }
 }
 
-/// Gives a `NonMaxSuppression` its numbers as lists of one, of which tract asks that they are none of ONNX's scalars, and the
-/// limit that it has where none is given.
+/// Gives a `NonMaxSuppression` its numbers as lists of one, of which tract asks that they are none
+/// of ONNX's scalars, and the limit that it has where none is given.
 fn give_lists_of_one(graph: &mut Graph, id: NodeId) {
     const NUMBERS: std::ops::Range<usize> = 2..5;
     if !graph.node(id).is("NonMaxSuppression") {
@@ -156,7 +160,8 @@ fn give_lists_of_one(graph: &mut Graph, id: NodeId) {
     }
 }
 
-/// Gives a `Pad`, a `Range` and a `CumSum` constants that are lists of one as numbers: tract refuses the lists.
+/// Gives a `Pad`, a `Range` and a `CumSum` constants that are lists of one as numbers: tract
+/// refuses the lists.
 fn give_numbers(graph: &mut Graph, id: NodeId) {
     let node = graph.node(id);
     let places: &[usize] = match () {
@@ -170,7 +175,8 @@ fn give_numbers(graph: &mut Graph, id: NodeId) {
     }
 }
 
-/// Gives a `QLinearMatMul` each scale and its zero point as two numbers or as two lists: tract takes no number beside a list.
+/// Gives a `QLinearMatMul` each scale and its zero point as two numbers or as two lists: tract
+/// takes no number beside a list.
 fn give_pairs(graph: &mut Graph, id: NodeId) {
     if !graph.node(id).is("QLinearMatMul") {
         return;
@@ -200,7 +206,8 @@ fn give_as(graph: &mut Graph, id: NodeId, place: usize, wanted: &[i64]) {
     }
 }
 
-/// Gives a `BatchNormalization` what it computes with in the type of its data: tract takes no other.
+/// Gives a `BatchNormalization` what it computes with in the type of its data: tract takes no
+/// other.
 fn give_one_type(graph: &mut Graph, context: &mut PassContext, id: NodeId) {
     let node = graph.node(id);
     let data = node.input(0).filter(|_| node.is("BatchNormalization"));
@@ -218,7 +225,8 @@ fn give_one_type(graph: &mut Graph, context: &mut PassContext, id: NodeId) {
     }
 }
 
-/// Drops the `pads` beside an `auto_pad` that tells them, as onnx's evaluator and ONNX Runtime do; tract takes them first.
+/// Drops the `pads` beside an `auto_pad` that tells them, as onnx's evaluator and ONNX Runtime do;
+/// tract takes them first.
 fn drop_pads(graph: &mut Graph, id: NodeId) {
     let auto_pad = attribute(graph.node(id), "auto_pad").map(|given| given.s.as_slice());
     if matches!(auto_pad, Some(b"SAME_UPPER" | b"SAME_LOWER" | b"VALID")) {
@@ -226,7 +234,8 @@ fn drop_pads(graph: &mut Graph, id: NodeId) {
     }
 }
 
-/// Gives a `Pad` of negative sizes, which tract does not take as an attribute, its sizes and its value as later versions have them.
+/// Gives a `Pad` of negative sizes, which tract does not take as an attribute, its sizes and its
+/// value as later versions have them.
 fn pads_to_inputs(graph: &mut Graph, context: &PassContext, id: NodeId) {
     const PADS_ARE_AN_INPUT: i64 = 11;
     let node = graph.node(id);
@@ -267,7 +276,8 @@ fn pads_to_inputs(graph: &mut Graph, context: &PassContext, id: NodeId) {
     node.opset = PADS_ARE_AN_INPUT;
 }
 
-/// Gives a `CategoryMapper` the default of the type that it makes alone: tract tells by it what it maps.
+/// Gives a `CategoryMapper` the default of the type that it makes alone: tract tells by it what it
+/// maps.
 fn give_one_default(graph: &mut Graph, context: &PassContext, id: NodeId) {
     const DEFAULTS: [&str; 2] = ["default_int64", "default_string"];
     let node = graph.node(id);
@@ -292,7 +302,8 @@ fn give_one_default(graph: &mut Graph, context: &PassContext, id: NodeId) {
     node.attributes.push(default);
 }
 
-/// tract counts the inputs of a `Conv`, one without a name too, and pads by a constant where there is one, whatever `mode` is.
+/// tract counts the inputs of a `Conv`, one without a name too, and pads by a constant where there
+/// is one, whatever `mode` is.
 fn drop_unread_inputs(graph: &mut Graph, id: NodeId) {
     const VALUE: usize = 2;
     let node = graph.node(id);
@@ -305,7 +316,8 @@ fn drop_unread_inputs(graph: &mut Graph, id: NodeId) {
     graph.truncate_inputs(id, last.map_or(0, |last| last + 1));
 }
 
-/// Gives an `Attention` a mask of numbers where it has one of truths, which tract does not take: minus infinity hides.
+/// Gives an `Attention` a mask of numbers where it has one of truths, which tract does not take:
+/// minus infinity hides.
 fn give_mask_of_numbers(
     graph: &mut Graph,
     context: &mut PassContext,
@@ -343,8 +355,9 @@ fn give_mask_of_numbers(
     graph.set_input(id, MASK, Some(numbers));
 }
 
-/// Makes unknown what would take tract long to understand, or more stack than there is: its parser of dimensions descends
-/// into every parenthesis, and its simplifier tries every combination of nested terms.
+/// Makes unknown what would take tract long to understand, or more stack than there is: its parser
+/// of dimensions descends into every parenthesis, and its simplifier tries every combination of
+/// nested terms.
 pub(super) fn forget_intricate_dimensions(declared: Option<&mut TypeProto>) {
     const LENGTH: usize = 256;
     const OPERATORS: usize = 12;
@@ -359,8 +372,8 @@ pub(super) fn forget_intricate_dimensions(declared: Option<&mut TypeProto>) {
     }
 }
 
-/// Renames nodes that have another's name or that of a value they do not make: in ONNX these are names of different kinds,
-/// in tract they are not.
+/// Renames nodes that have another's name or that of a value they do not make: in ONNX these are
+/// names of different kinds, in tract they are not.
 pub(super) fn name_nodes_apart(graph: &mut Graph, _: &mut PassContext) -> TractResult<()> {
     for body in graph.all_bodies(graph.main()) {
         for (id, name) in clashes(graph, body) {
@@ -389,7 +402,8 @@ fn clashes(graph: &Graph, body: BodyId) -> Vec<(NodeId, String)> {
         let first = || node.outputs().iter().flatten().next().map_or("", name);
         let own = if node.name.is_empty() { first() } else { &node.name };
         let is_foreign = |name: &str| made.get(name).is_some_and(|maker| maker != id);
-        // What stands before a `#` tract tries with all numbers, whenever it puts something in the node's place.
+        // What stands before a `#` tract tries with all numbers, whenever it puts something in the
+        // node's place.
         let mut unique =
             if own.contains('#') { own.replace('#', "~").into() } else { Cow::from(own) };
         while is_foreign(&unique) || !taken.insert(unique.clone()) {

@@ -1,8 +1,9 @@
 //! `ConvTranspose` with `auto_pad`.
 //!
-//! tract refuses a kernel that is not longer than its stride, and appends `output_padding` to an output that is as long as it
-//! should be without (tract-core, `ops/cnn/padding.rs`, `same_for_deconv`). ONNX cuts off what a kernel is longer than its
-//! stride, and where there is nothing to cut off, ONNX's shape inference and ONNX Runtime add nothing either.
+//! tract refuses a kernel that is not longer than its stride, and appends `output_padding` to an
+//! output that is as long as it should be without (tract-core, `ops/cnn/padding.rs`,
+//! `same_for_deconv`). ONNX cuts off what a kernel is longer than its stride, and where there is
+//! nothing to cut off, ONNX's shape inference and ONNX Runtime add nothing either.
 
 use onnx_cast_graph::{Graph, NodeId, NodeView, attribute, ints_attribute};
 use tract_onnx::pb::AttributeProto;
@@ -32,7 +33,8 @@ pub(super) fn pads_of_auto_pad(graph: &mut Graph, id: NodeId) {
     attributes.push(ints_attribute("pads", [before, after].concat()));
 }
 
-/// By how much the output is longer than its strides, along each axis; `None` where nobody tells the kernel's size.
+/// By how much the output is longer than its strides, along each axis; `None` where nobody tells
+/// the kernel's size.
 fn cut(graph: &Graph, id: NodeId) -> Option<Vec<i64>> {
     let node = graph.node(id);
     let kernel = match attribute(node, "kernel_shape") {

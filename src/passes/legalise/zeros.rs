@@ -1,6 +1,7 @@
-//! Initializers that differ in signs of zeros alone, of which tract makes one (tract-hir, `infer/model.rs`, `add_const`). Before:
-//! two initializers; after: the second is the value of a `Constant`, which tract leaves alone until the model is typed, when
-//! `ops::host::checked::signs` looks after it.
+//! Initializers that differ in signs of zeros alone, of which tract makes one (tract-hir,
+//! `infer/model.rs`, `add_const`). Before: two initializers; after: the second is the value of a
+//! `Constant`, which tract leaves alone until the model is typed, when `ops::host::checked::signs`
+//! looks after it.
 
 use std::collections::HashMap;
 

@@ -57,8 +57,8 @@ fn take(graph: &Graph, plan: &mut SymbolPlan, id: NodeId, is_symbolic: bool) {
     }
 }
 
-/// The bodies of a node, and the values around it that they use. What both branches of an `If` can return as symbols they do
-/// where it is needed as nothing else.
+/// The bodies of a node, and the values around it that they use. What both branches of an `If` can
+/// return as symbols they do where it is needed as nothing else.
 fn branches(graph: &Graph, plan: &mut SymbolPlan, id: NodeId) {
     let node = graph.node(id);
     let is_symbolic = |value: &Option<ValueId>| {

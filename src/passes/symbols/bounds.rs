@@ -71,8 +71,8 @@ impl Bounds {
         }
     }
 
-    /// The range of a binary operation that is monotonous in each of its operands. None of constants that exceed 64 bits,
-    /// where they wrap around.
+    /// The range of a binary operation that is monotonous in each of its operands. None of
+    /// constants that exceed 64 bits, where they wrap around.
     fn combine(self, other: Bounds, f: impl Fn(i128, i128) -> i128) -> Option<Bounds> {
         let ends: Vec<i128> =
             self.ends().iter().flat_map(|a| other.ends().map(|b| f(*a, b))).collect();
@@ -135,8 +135,8 @@ fn of_floats(numbers: &[f64]) -> Option<Bounds> {
     Some(Bounds { is_reached: integral, ..Bounds::of(&ends)? })
 }
 
-/// The bounds of what an operator makes of inputs with these bounds, in its own order; a `None` among them is an input that
-/// is not given or has no bounds.
+/// The bounds of what an operator makes of inputs with these bounds, in its own order; a `None`
+/// among them is an input that is not given or has no bounds.
 pub(in crate::passes) fn of_output(
     node: &(impl NodeView + ?Sized),
     behaviour: &Behaviour,

@@ -1,4 +1,5 @@
-//! Edits the graph by what was found out: casts of dimensions to numbers, second nodes, and which of the two is used.
+//! Edits the graph by what was found out: casts of dimensions to numbers, second nodes, and which
+//! of the two is used.
 
 use onnx_cast_graph::{BodyId, Graph, Made, NewNode, NodeId, NodeView, Place, ValueId};
 

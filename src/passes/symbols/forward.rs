@@ -138,7 +138,8 @@ impl SymbolReader<'_, '_, '_> {
         hull
     }
 
-    /// Whether each symbol of either input of a node is surely greater, or surely less, than what it is compared with.
+    /// Whether each symbol of either input of a node is surely greater, or surely less, than what
+    /// it is compared with.
     fn are_apart(&self, node: &Node) -> bool {
         let [Some(a), Some(b)] = [0, 1].map(|place| self.value(node.input(place))) else {
             return false;
@@ -150,8 +151,8 @@ impl SymbolReader<'_, '_, '_> {
         is_apart(a, b) && is_apart(b, a)
     }
 
-    /// What the symbols among some of a node's inputs are together, and whether all of these inputs keep their values among
-    /// symbols.
+    /// What the symbols among some of a node's inputs are together, and whether all of these inputs
+    /// keep their values among symbols.
     fn meet(&self, node: &Node, places: InputPlaces) -> (ValueKind, bool) {
         let (mut kind, mut is_exact) = (ValueKind::Numbers, true);
         for place in (0..node.inputs().len()).filter(|place| places.contains(*place)) {
@@ -247,8 +248,8 @@ impl SymbolReader<'_, '_, '_> {
         if all && any { ValueKind::Condition } else { ValueKind::Numbers }
     }
 
-    /// What tract can hold an output of an `If` as: symbols where both branches return some, and tract may know before the model
-    /// runs which of them it will be.
+    /// What tract can hold an output of an `If` as: symbols where both branches return some, and
+    /// tract may know before the model runs which of them it will be.
     fn joined_kind(&self, node: &Node, place: usize) -> ValueKind {
         let condition = self.value(node.input(0));
         let is_decided =

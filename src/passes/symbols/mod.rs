@@ -1,12 +1,15 @@
 //! Symbols only on the way to a shape.
 //!
-//! tract holds what `Shape` and `Size` make as symbolic dimensions, which it needs to know shapes before a model runs, but
-//! with which it computes in 32 bits, or not at all. So the graph is read twice: forwards, for the values that tract can
-//! compute symbolically and exactly (`forward`), and backwards, for what they are needed as (`backward`): as symbols where an
-//! input decides on a shape, as 64-bit numbers anywhere else. Before: `y = f(Shape(x))`; after: dimensions are made numbers
-//! where they are needed as such, and nodes that are needed as both are there twice (`emit`).
+//! tract holds what `Shape` and `Size` make as symbolic dimensions, which it needs to know shapes
+//! before a model runs, but with which it computes in 32 bits, or not at all. So the graph is read
+//! twice: forwards, for the values that tract can compute symbolically and exactly (`forward`), and
+//! backwards, for what they are needed as (`backward`): as symbols where an input decides on a
+//! shape, as 64-bit numbers anywhere else. Before: `y = f(Shape(x))`; after: dimensions are made
+//! numbers where they are needed as such, and nodes that are needed as both are there twice
+//! (`emit`).
 //!
-//! - `bounds`: between which numbers a value lies, since constants must fit the 32 bits that tract gives them among symbols
+//! - `bounds`: between which numbers a value lies, since constants must fit the 32 bits that tract
+//!   gives them among symbols
 //! - `plan`: what is found out about values and nodes
 
 mod backward;

@@ -1,10 +1,11 @@
 //! A pool of output buffers: what a conversion keeps of outputs that nobody uses any more, for the
 //! next ones.
 //!
-//! A fresh allocation of many megabytes costs more than the conversion that fills it: every page is new to the process
-//! and faults once. A tensor of strings drops them one by one, and a new one allocates them one by one. So a large
-//! output that nobody uses any more is kept, and the next one of its size is made of it. The casts of a model share
-//! what they keep, and what is kept goes with them.
+//! A fresh allocation of many megabytes costs more than the conversion that fills it: every page is
+//! new to the process and faults once. A tensor of strings drops them one by one, and a new one
+//! allocates them one by one. So a large output that nobody uses any more is kept, and the next one
+//! of its size is made of it. The casts of a model share what they keep, and what is kept goes with
+//! them.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,7 +21,8 @@ const KEPT_FROM: usize = 1 << 20;
 /// Outputs of so many strings are kept: fewer are as fast to allocate as to look for.
 const STRINGS_KEPT_FROM: usize = 256;
 
-/// Outputs whose strings have more memory than this on average, in bytes, are not kept, so that none wastes more.
+/// Outputs whose strings have more memory than this on average, in bytes, are not kept, so that
+/// none wastes more.
 const BYTES_PER_STRING: usize = 40;
 
 /// What Linux calls a huge page on x86-64, and on arm64 with pages of 4 KiB.
@@ -28,9 +30,9 @@ const HUGE_PAGE: usize = 2 << 20;
 
 /// Outputs that nobody uses any more, shared by the conversions that hold it.
 ///
-/// An output is given back once as many others have been made as there are conversions: each has had its turn then, so
-/// that between two runs of a plan no more is kept than what its casts have put out. Of weights, as many others as the
-/// layers of a transformer have.
+/// An output is given back once as many others have been made as there are conversions: each has
+/// had its turn then, so that between two runs of a plan no more is kept than what its casts have
+/// put out. Of weights, as many others as the layers of a transformer have.
 #[derive(Clone, Default)]
 pub(crate) struct Memory(Arc<Mutex<TensorPool>>);
 
@@ -75,7 +77,8 @@ impl TensorPool {
         self.buffers.remove(newest).map(|(_, buffer)| buffer)
     }
 
-    /// Keeps a buffer; what is too old by now is the caller's to free, when others do not wait for it.
+    /// Keeps a buffer; what is too old by now is the caller's to free, when others do not wait for
+    /// it.
     #[must_use]
     fn keep_buffer(&mut self, buffer: Buffer, home: &Arc<Mutex<TensorPool>>) -> Vec<Buffer> {
         self.buffers.push_back((self.made, buffer));
@@ -109,7 +112,8 @@ impl TensorPool {
 }
 
 impl Memory {
-    /// For weights that are read one after the other: those of a layer are as large as those of the one before it.
+    /// For weights that are read one after the other: those of a layer are as large as those of the
+    /// one before it.
     pub(crate) fn of_weights() -> Memory {
         const IN_A_LAYER: usize = 8;
         Memory(Arc::new(Mutex::new(TensorPool { least: IN_A_LAYER, ..TensorPool::default() })))
@@ -119,7 +123,8 @@ impl Memory {
     ///
     /// # Safety
     ///
-    /// The type is one of plain bytes, and they are written before they are read: 0 or 1 for a truth value.
+    /// The type is one of plain bytes, and they are written before they are read: 0 or 1 for a
+    /// truth value.
     #[expect(unsafe_code, reason = "zeroing first would cost as much as the conversion")]
     pub(super) unsafe fn unwritten(
         &self,
@@ -160,8 +165,8 @@ impl Memory {
         Tensor::from_storage(datum_type, shape, storage)
     }
 
-    /// A tensor of strings, which `fill` writes over whatever they are, every one. A large one is shared with what is
-    /// kept here, and so copied by whoever wants it as its own.
+    /// A tensor of strings, which `fill` writes over whatever they are, every one. A large one is
+    /// shared with what is kept here, and so copied by whoever wants it as its own.
     #[inline]
     pub(super) fn strings(
         &self,
@@ -204,7 +209,8 @@ impl Memory {
     }
 }
 
-/// How many bytes a tensor has whose memory is kept; `None` of one that is too small, or too large for any memory.
+/// How many bytes a tensor has whose memory is kept; `None` of one that is too small, or too large
+/// for any memory.
 fn kept_bytes(datum_type: DatumType, shape: &[usize]) -> Option<usize> {
     let multiply = |product: usize, dim: &usize| product.checked_mul(*dim);
     let bytes = shape.iter().try_fold(datum_type.size_of(), multiply);
@@ -240,7 +246,8 @@ struct Recycled {
 fn fresh(bytes: usize) -> Blob {
     let align = if bytes >= 2 * HUGE_PAGE { HUGE_PAGE } else { vector_size() };
     #[expect(unsafe_code, reason = "zeroing first would cost as much as the conversion")]
-    // SAFETY: the alignment is a power of two, and whoever makes a tensor of the blob writes its bytes before they are read.
+    // SAFETY: the alignment is a power of two, and whoever makes a tensor of the blob writes its
+    // bytes before they are read.
     let blob = unsafe { Blob::new_for_size_and_align(bytes, align) };
     #[cfg(target_os = "linux")]
     if align == HUGE_PAGE {
@@ -249,13 +256,15 @@ fn fresh(bytes: usize) -> Blob {
     blob
 }
 
-/// A large buffer in huge pages faults 512 times less often, and its pages are found faster. Where Linux has none to
-/// give, or is too old to put small pages together that the allocator has used before, nothing changes.
+/// A large buffer in huge pages faults 512 times less often, and its pages are found faster. Where
+/// Linux has none to give, or is too old to put small pages together that the allocator has used
+/// before, nothing changes.
 #[cfg(target_os = "linux")]
 fn ask_for_huge_pages(blob: &Blob) {
     let whole = blob.len() / HUGE_PAGE * HUGE_PAGE;
     #[expect(unsafe_code, reason = "system calls")]
-    // SAFETY: these are pages of the blob, aligned as pages are, and neither advice changes their content.
+    // SAFETY: these are pages of the blob, aligned as pages are, and neither advice changes their
+    // content.
     unsafe {
         libc::madvise(blob.as_ptr().cast_mut().cast(), whole, libc::MADV_HUGEPAGE);
         libc::madvise(blob.as_ptr().cast_mut().cast(), whole, libc::MADV_COLLAPSE);

@@ -104,8 +104,8 @@ fn an_output_that_was_taken_away_stays_as_it_was() {
     assert!(all_are(&owned, "mine") && all_are(&next, "next"));
 }
 
-/// What [`new_strings`] leans on, though tract's documentation does not promise it: an uninitialised tensor of strings has strings in
-/// it, whatever was in the memory before.
+/// What [`new_strings`] leans on, though tract's documentation does not promise it: an
+/// uninitialised tensor of strings has strings in it, whatever was in the memory before.
 #[test]
 fn strings_that_tract_leaves_uninitialised_are_empty() {
     for shape in [&[][..], &[0], &[1], &[3, 5], &[STRINGS_KEPT_FROM], &[7, 1001]] {

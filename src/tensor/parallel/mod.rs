@@ -1,4 +1,5 @@
-//! Large casts on several threads: those of the executor that the program gave tract, and none otherwise.
+//! Large casts on several threads: those of the executor that the program gave tract, and none
+//! otherwise.
 
 #![forbid(unsafe_code)]
 
@@ -6,14 +7,15 @@ use std::ops::Range;
 
 use tract_onnx::tract_core::internal::multithread::par_chunks_mut;
 
-/// Elements from which a conversion is worth dividing: fewer are converted before other threads have woken up.
+/// Elements from which a conversion is worth dividing: fewer are converted before other threads
+/// have woken up.
 const DIVIDED_FROM: usize = 128 << 10;
 
 /// Parts begin at multiples of so many elements: at a cache line, and at a tile.
 const GRAIN: usize = 128;
 
-/// Has `convert` write all of `places`, which has `width` places for each of its `elements`; possibly in parts, on
-/// several threads. `convert` learns which elements a part is for.
+/// Has `convert` write all of `places`, which has `width` places for each of its `elements`;
+/// possibly in parts, on several threads. `convert` learns which elements a part is for.
 #[inline]
 pub(crate) fn in_parts<T: Send>(
     places: &mut [T],

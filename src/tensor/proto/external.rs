@@ -34,8 +34,8 @@ pub(super) struct External<'a> {
 }
 
 impl<'a> External<'a> {
-    /// Reads the entries, of which no key may come twice: readers of ONNX differ in which they take.
-    /// The error is what is wrong with them, to be put after the tensor's type.
+    /// Reads the entries, of which no key may come twice: readers of ONNX differ in which they
+    /// take. The error is what is wrong with them, to be put after the tensor's type.
     pub(super) fn of(proto: &'a TensorProto) -> Result<External<'a>, String> {
         let mut keys = HashSet::new();
         if let Some(again) = proto.external_data.iter().find(|entry| !keys.insert(&entry.key)) {
@@ -98,7 +98,8 @@ pub(super) enum DataFile<'a> {
 }
 
 impl DataFile<'_> {
-    /// Fills a buffer with what the file holds from an offset on, in bytes. Fails when it holds less.
+    /// Fills a buffer with what the file holds from an offset on, in bytes. Fails when it holds
+    /// less.
     pub(super) fn read(&mut self, offset: usize, buffer: &mut [u8]) -> TractResult<()> {
         let wanted = buffer.len();
         let found = match self {
@@ -133,8 +134,8 @@ pub(super) struct ExternalPlace {
     pub(super) offset: usize,
 }
 
-/// Of rows that are shorter than `LEAST_ROW`, and whose parts are shorter than this, all is read at once: each part is a call of
-/// the system's.
+/// Of rows that are shorter than `LEAST_ROW`, and whose parts are shorter than this, all is read at
+/// once: each part is a call of the system's.
 const LEAST_PART: usize = 1 << 12;
 const LEAST_ROW: usize = 1 << 14;
 
@@ -160,7 +161,8 @@ impl fmt::Debug for ExternalPlace {
     }
 }
 
-/// Reads what is asked for of a file. tract's own maps all of it each time, which counts as memory of the process.
+/// Reads what is asked for of a file. tract's own maps all of it each time, which counts as memory
+/// of the process.
 pub(crate) struct FileReader;
 
 impl ModelDataResolver for FileReader {

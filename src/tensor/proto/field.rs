@@ -29,7 +29,8 @@ impl TensorField {
         TensorField::Uint64,
     ];
 
-    /// The field for the type's elements where they are not in `raw_data` ([SEMANTICS §11](crate::semantics)).
+    /// The field for the type's elements where they are not in `raw_data` ([SEMANTICS
+    /// §11](crate::semantics)).
     pub(super) const fn of(ty: ElementType) -> TensorField {
         match (ty.family(), ty.bits()) {
             (Family::Text, _) => TensorField::String,

@@ -37,8 +37,8 @@ use packed::{pack, packed_length, unpack};
 ///
 /// # Errors
 ///
-/// When the element type is not one of the 26, a dimension is negative, the data is not exactly as long as the
-/// dimensions say, or more than one field holds data.
+/// When the element type is not one of the 26, a dimension is negative, the data is not exactly as
+/// long as the dimensions say, or more than one field holds data.
 pub fn read(proto: &TensorProto, folder: Option<&Path>) -> Result<(ElementType, Tensor)> {
     read_with(proto, folder, &Resolver::File).map_err(Error::of)
 }
@@ -60,9 +60,9 @@ pub(crate) fn read_with(
     Ok((reader.ty, tensor?))
 }
 
-/// As [`read`], but that a large matrix of external data stays in its file until all of it is asked for, by
-/// [`Tensor::try_as_plain_ram`]. [`Tensor::slice`] reads the rows that it is asked for alone, and [`Tensor::as_plain_ram`] is
-/// `None` until then.
+/// As [`read`], but that a large matrix of external data stays in its file until all of it is asked
+/// for, by [`Tensor::try_as_plain_ram`]. [`Tensor::slice`] reads the rows that it is asked for
+/// alone, and [`Tensor::as_plain_ram`] is `None` until then.
 ///
 /// # Errors
 ///
@@ -71,7 +71,8 @@ pub fn read_late(proto: &TensorProto, folder: Option<&Path>) -> Result<(ElementT
     late_with(proto, folder, (&Resolver::File, &Memory::default())).map_err(Error::of)
 }
 
-/// As [`read_late`], external data through the resolver of a tract `Onnx`, into memory that is used again.
+/// As [`read_late`], external data through the resolver of a tract `Onnx`, into memory that is used
+/// again.
 pub(crate) fn late_with(
     proto: &TensorProto,
     folder: Option<&Path>,
@@ -98,7 +99,8 @@ pub(crate) fn late_with(
     Ok((reader.ty, reader.external(folder, (resolver, memory))?))
 }
 
-/// Checks what [`read_with`] would refuse, without copying the data of numeric tensors and without reading a side file.
+/// Checks what [`read_with`] would refuse, without copying the data of numeric tensors and without
+/// reading a side file.
 pub(crate) fn check(proto: &TensorProto, folder: Option<&Path>) -> TractResult<ElementType> {
     let reader = TensorReader::new(proto)?;
     if !is_external(proto) {
@@ -120,8 +122,8 @@ pub(crate) fn check(proto: &TensorProto, folder: Option<&Path>) -> TractResult<E
     Ok(reader.ty)
 }
 
-/// Where a sound tensor's external data is: a file inside `folder`, the place in it, and how many bytes.
-/// The error is what [`check`] would refuse.
+/// Where a sound tensor's external data is: a file inside `folder`, the place in it, and how many
+/// bytes. The error is what [`check`] would refuse.
 pub(crate) fn external_place(
     proto: &TensorProto,
     folder: Option<&Path>,
@@ -194,7 +196,8 @@ impl<'a> TensorReader<'a> {
             return Err(refuse("is a segment of a tensor".into()));
         }
         let mut shape = Vec::with_capacity(proto.dims.len());
-        // Counted with every dimension at least 1, so that the strides of an empty tensor cannot overflow either.
+        // Counted with every dimension at least 1, so that the strides of an empty tensor cannot
+        // overflow either.
         let mut extent = 1usize;
         for dim in &proto.dims {
             let dim = usize::try_from(*dim).map_err(|_| refuse(format!("has dimension {dim}")))?;
@@ -373,7 +376,8 @@ impl<'a> TensorReader<'a> {
         tensor_of_strings(texts, &self.shape)
     }
 
-    /// Where the data is: a file inside `folder`, and an offset in bytes. A length that is given is the right one.
+    /// Where the data is: a file inside `folder`, and an offset in bytes. A length that is given is
+    /// the right one.
     fn external_data(&self, folder: Option<&Path>) -> TractResult<(PathBuf, usize)> {
         let External { location, offset, length } =
             External::of(self.proto).map_err(|problem| self.refuse(problem))?;
@@ -402,7 +406,8 @@ pub(crate) fn tensor_of_strings(texts: Vec<String>, shape: &[usize]) -> TractRes
     Ok(tract_onnx::prelude::tract_ndarray::ArrayD::from_shape_vec(shape, texts)?.into())
 }
 
-/// The same tensor as tract can read it: the carrier's own element type, data in `raw_data` or `string_data`.
+/// The same tensor as tract can read it: the carrier's own element type, data in `raw_data` or
+/// `string_data`.
 pub(crate) fn as_carrier(name: &str, tensor: &Tensor) -> TractResult<TensorProto> {
     let ty = ElementType::native(tensor.datum_type()).with_context(|| {
         format!("tensor `{}`: {:?} is no element type", error::shown(name), tensor.datum_type())
@@ -410,15 +415,16 @@ pub(crate) fn as_carrier(name: &str, tensor: &Tensor) -> TractResult<TensorProto
     written(name, ty, tensor)
 }
 
-/// Whether tract 0.23 refuses or misreads a tensor of a native type that [`check`] finds sound: it takes UINT32 and
-/// UINT64 from other fields than the standard's, and cuts off numbers that are too large for a narrow type.
+/// Whether tract 0.23 refuses or misreads a tensor of a native type that [`check`] finds sound: it
+/// takes UINT32 and UINT64 from other fields than the standard's, and cuts off numbers that are too
+/// large for a narrow type.
 pub(crate) fn is_misread_by_tract(proto: &TensorProto, ty: ElementType) -> bool {
     let narrow = ty != ElementType::Int32 && !proto.int32_data.is_empty();
     narrow || ty == ElementType::String || !proto.uint64_data.is_empty()
 }
 
-/// Writes down how long a sound tensor's external data is, where the file leaves it open: tract would read to the end of
-/// the side file.
+/// Writes down how long a sound tensor's external data is, where the file leaves it open: tract
+/// would read to the end of the side file.
 pub(crate) fn bound_external_data(proto: &mut TensorProto) {
     let is_open =
         is_external(proto) && proto.external_data.iter().all(|entry| entry.key != "length");

@@ -5,8 +5,8 @@ use std::array;
 /// How many elements end with a byte, whatever their bits.
 const GROUP: usize = 8;
 
-/// Elements of fewer than 8 bits as one little-endian stream of bits; for 4 and 2 bits that is two and four per byte,
-/// the first in the lowest bits. Pad bits are zero.
+/// Elements of fewer than 8 bits as one little-endian stream of bits; for 4 and 2 bits that is two
+/// and four per byte, the first in the lowest bits. Pad bits are zero.
 pub(super) fn pack(elements: &[u8], bits: u32) -> Vec<u8> {
     let mask = (1u64 << bits) - 1;
     let group = |elements: &[u8]| {
@@ -18,8 +18,8 @@ pub(super) fn pack(elements: &[u8], bits: u32) -> Vec<u8> {
     elements.chunks(GROUP).flat_map(group).collect()
 }
 
-/// The inverse of [`pack`]: `packed` holds at least as many elements as there is room for, and `carriers` says what each code
-/// is in memory.
+/// The inverse of [`pack`]: `packed` holds at least as many elements as there is room for, and
+/// `carriers` says what each code is in memory.
 pub(super) fn unpack(packed: &[u8], bits: u32, carriers: &[u8; 256], elements: &mut [u8]) {
     match bits {
         4 => unpack_bytes::<2>(packed, carriers, elements),
@@ -52,7 +52,8 @@ fn unpack_bytes<const N: usize>(packed: &[u8], carriers: &[u8; 256], elements: &
     }
 }
 
-/// Bytes of so many elements, packed. Elements that fit memory one to a byte do not overflow on the way.
+/// Bytes of so many elements, packed. Elements that fit memory one to a byte do not overflow on the
+/// way.
 pub(super) fn packed_length(elements: usize, bits: u32) -> usize {
     let bits = bits as usize;
     elements / GROUP * bits + (elements % GROUP * bits).div_ceil(8)

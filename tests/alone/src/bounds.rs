@@ -1,5 +1,6 @@
-//! Nothing beside a conversion's elements is read or written, and all of its target is: what a sanitizer, Valgrind or Miri sees of
-//! memory that is exactly as long as its elements and begins as nothing at all.
+//! Nothing beside a conversion's elements is read or written, and all of its target is: what a
+//! sanitizer, Valgrind or Miri sees of memory that is exactly as long as its elements and begins as
+//! nothing at all.
 
 #![expect(unsafe_code, reason = "memory that is not initialised")]
 
@@ -57,7 +58,8 @@ impl Memory {
     }
 
     fn places(&mut self) -> &mut [MaybeUninit<u8>] {
-        // SAFETY: so many bytes were allocated, which may be anything, and they are borrowed as this is.
+        // SAFETY: so many bytes were allocated, which may be anything, and they are borrowed as
+        // this is.
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.layout.size()) }
     }
 

@@ -1,5 +1,6 @@
-//! That every machine converts, spells, reads and quantises to the same bits: whatever its byte order, its words and its
-//! instructions are, the digests of all results are the three numbers below.
+//! That every machine converts, spells, reads and quantises to the same bits: whatever its byte
+//! order, its words and its instructions are, the digests of all results are the three numbers
+//! below.
 
 use crate::cast::element_type::ElementType;
 use crate::cast::kernel::level::Level;

@@ -1,6 +1,8 @@
-//! Every FLOAT to every type of at most 16 bits, at every level of this CPU, against the definition.
+//! Every FLOAT to every type of at most 16 bits, at every level of this CPU, against the
+//! definition.
 //!
-//! Without `EXHAUSTIVE`, which is a number of threads, it is one block of them in many: all take ten minutes of one core.
+//! Without `EXHAUSTIVE`, which is a number of threads, it is one block of them in many: all take
+//! ten minutes of one core.
 
 use std::env;
 use std::panic::resume_unwind;
@@ -16,7 +18,8 @@ use crate::cast::rules::Rules;
 use crate::cast::scalar::{convert, write_carrier};
 use crate::numbers::{numeric, rules_for};
 
-/// FLOATs that are converted by one call. They fill no vector to its end, so that there are tails as well.
+/// FLOATs that are converted by one call. They fill no vector to its end, so that there are tails
+/// as well.
 const BLOCK: usize = (1 << 12) + 13;
 const BLOCKS: u64 = (1u64 << 32).div_ceil(BLOCK as u64);
 /// Without `EXHAUSTIVE`, one block in so many.
@@ -39,7 +42,8 @@ impl Target {
         targets.collect()
     }
 
-    /// Converts a block at every level, and returns how many elements of the kernels' were compared with the definition's.
+    /// Converts a block at every level, and returns how many elements of the kernels' were compared
+    /// with the definition's.
     fn check(&self, floats: &[f32]) -> usize {
         let Target { to, rules, kernel } = self;
         // Aligned as the widest of the targets.
@@ -64,7 +68,8 @@ impl Target {
     }
 }
 
-/// What the definition makes of FLOATs: compiled once for each type, which takes a quarter of the time.
+/// What the definition makes of FLOATs: compiled once for each type, which takes a quarter of the
+/// time.
 fn define(floats: &[f32], to: ElementType, rules: Rules, places: &mut [u8]) {
     macro_rules! of_types {
         ($($ty:ident: $width:literal,)*) => {

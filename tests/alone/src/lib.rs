@@ -1,5 +1,5 @@
-//! The files of the layer `cast`, compiled without tract: their tests build in seconds, for any target and under any
-//! sanitizer, and a use of tract among them is an error.
+//! The files of the layer `cast`, compiled without tract: their tests build in seconds, for any
+//! target and under any sanitizer, and a use of tract among them is an error.
 //!
 //! `run` is for programs that time kernels. Tests that are of all these files at once are here:
 //!

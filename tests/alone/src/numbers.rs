@@ -21,8 +21,9 @@ pub(crate) fn rules_for(to: ElementType) -> Vec<Rules> {
     modes.iter().flat_map(of_mode).collect()
 }
 
-/// Codes of a type that are the same on every machine: every one of its upper 16 bits, over and over again, the bits below them
-/// in turn none, all, one and any. Of a type of fewer bits, every one.
+/// Codes of a type that are the same on every machine: every one of its upper 16 bits, over and
+/// over again, the bits below them in turn none, all, one and any. Of a type of fewer bits, every
+/// one.
 pub(crate) fn sample(ty: ElementType, count: usize) -> Vec<u64> {
     // A BOOL in memory is 0 or 1.
     let mask = if ty == ElementType::Bool { 1 } else { ty.code_mask() };

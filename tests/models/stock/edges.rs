@@ -215,7 +215,8 @@ fn of_no_rows() -> Vec<Case> {
     ]
 }
 
-/// A choice that turns out to be a constant when the model is simplified, behind which stands a logic operator.
+/// A choice that turns out to be a constant when the model is simplified, behind which stands a
+/// logic operator.
 fn of_choices() -> Vec<Case> {
     let chosen = Case {
         tensors: vec![
@@ -281,7 +282,8 @@ fn of_padding() -> Vec<Case> {
     ]
 }
 
-/// Indices that the axis does not have, and a slice of an axis that is shorter than it was taken for.
+/// Indices that the axis does not have, and a slice of an axis that is shorter than it was taken
+/// for.
 fn of_indices() -> Vec<Case> {
     let x = || ("x", Open, tensor1(&[1f32, 2.0, 3.0, 4.0]));
     let outside = |index: i64| ("i", Input, tensor1(&[index]));

@@ -1,5 +1,6 @@
-//! Crates that only the tests and benches use. A dev-dependency without a version is left out of what is published, and so is
-//! what it depends on: a fifth of a lock file that whoever downloads the library would get.
+//! Crates that only the tests and benches use. A dev-dependency without a version is left out of
+//! what is published, and so is what it depends on: a fifth of a lock file that whoever downloads
+//! the library would get.
 
 #![forbid(unsafe_code)]
 

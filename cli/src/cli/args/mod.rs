@@ -1,4 +1,5 @@
-//! What several verbs take: tolerances, places of reports, and limits of tract's resources. Those of inputs are `input::args`.
+//! What several verbs take: tolerances, places of reports, and limits of tract's resources. Those
+//! of inputs are `input::args`.
 
 pub(crate) mod report;
 pub(crate) mod resources;

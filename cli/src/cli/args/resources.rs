@@ -9,8 +9,8 @@ use crate::cli::work::engine::Engine;
 /// The limits of each worker, as the user sets them; what is missing follows from the files.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Resources {
-    /// Memory that a model may use, in GiB, or with a unit as in 1.5GiB or 768MiB [default: 4 GiB and
-    /// six times what its files hold, as far as the machine has it].
+    /// Memory that a model may use, in GiB, or with a unit as in 1.5GiB or 768MiB [default: 4 GiB
+    /// and six times what its files hold, as far as the machine has it].
     #[arg(long, value_name = "GIB", global = true)]
     #[arg(value_parser = parse_memory)]
     pub(crate) max_memory: Option<u64>,
@@ -19,13 +19,14 @@ pub(crate) struct Resources {
     #[arg(long, value_name = "N", global = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_nodes: Option<u64>,
-    /// Time that a model may take [default: to run, no limit, but 600 s for one that `test` or `audit`
-    /// finds in a folder; to load, 4 s and 1 s for each MiB of the file and its data].
+    /// Time that a model may take [default: to run, no limit, but 600 s for one that `test` or
+    /// `audit` finds in a folder; to load, 4 s and 1 s for each MiB of the file and its data].
     #[arg(long, value_name = "SECONDS", global = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
-    /// How models run: by `nodes`, one after the other, or by a `plan`, which tract makes of the whole
-    /// model [default: nodes for compare, audit and keep; else plan, or nodes where there is none].
+    /// How models run: by `nodes`, one after the other, or by a `plan`, which tract makes of the
+    /// whole model [default: nodes for compare, audit and keep; else plan, or nodes where there is
+    /// none].
     #[arg(long, value_enum, value_name = "ENGINE", global = true, hide_possible_values = true)]
     pub(crate) engine: Option<Engine>,
     #[arg(skip)]

@@ -1,8 +1,8 @@
 //! What can be found, as one table, and a row of what was.
 //!
 //! Every report is made of such rows. A new finding is a line of the table below, its line in
-//! docs/report-format.md, and the place where it is found; one that needs no run is a `FindingKind` of
-//! the same name besides.
+//! docs/report-format.md, and the place where it is found; one that needs no run is a `FindingKind`
+//! of the same name besides.
 
 use serde::{Deserialize, Serialize};
 use tract_onnx_cast::audit::{FindingKind, Outcome};

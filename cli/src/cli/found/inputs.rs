@@ -98,8 +98,8 @@ impl Inputs {
         rows.into_iter().flatten().filter(move |_| is_random)
     }
 
-    /// A row that says on how little the verdict stands, if it is too little: one set alone, sizes of 1, or branches and casts that did
-    /// not run. It fails a model where somebody wants that.
+    /// A row that says on how little the verdict stands, if it is too little: one set alone, sizes
+    /// of 1, or branches and casts that did not run. It fails a model where somebody wants that.
     pub(crate) fn narrow(
         &self,
         sets: usize,

@@ -216,7 +216,8 @@ impl ToleranceLimits {
     }
 }
 
-/// Whether an audit counts that, and whether it can be limited so. Fails when it does not or cannot.
+/// Whether an audit counts that, and whether it can be limited so. Fails when it does not or
+/// cannot.
 pub(crate) fn check_limit(what: &str, limit: &Limit) -> anyhow::Result<()> {
     let is_known = Code::named(what).is_some_and(Code::is_limitable);
     let known = TABLE.iter().filter(|entry| entry.code.is_limitable()).map(|entry| entry.name);

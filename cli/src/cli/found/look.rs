@@ -101,7 +101,8 @@ impl InputLook {
             .then(|| few(told.into_iter(), "operators").collect::<Vec<_>>().join(", "))
     }
 
-    /// Whether every size that somebody had to choose is 1, so that nothing along an axis was looked at.
+    /// Whether every size that somebody had to choose is 1, so that nothing along an axis was
+    /// looked at.
     pub(crate) fn is_narrow(&self) -> bool {
         !self.sizes.is_empty() && self.sizes.iter().all(|sizes| sizes.sizes.iter().all(|s| *s == 1))
     }

@@ -18,8 +18,8 @@ pub(crate) struct SampleResult {
     pub(crate) passed: bool,
     /// The output or the cast that fared worst on it; empty where nothing is to be said of any.
     pub(crate) worst: String,
-    /// √(Σ (y − x)² / Σ x²) of that output; infinite where one side alone is NaN or infinite, or nothing can be compared. Of a cast the
-    /// share of its values that it spoilt.
+    /// √(Σ (y − x)² / Σ x²) of that output; infinite where one side alone is NaN or infinite, or
+    /// nothing can be compared. Of a cast the share of its values that it spoilt.
     pub(crate) error: Num,
     /// Values beyond the tolerance, or spoilt ones, of all outputs or casts.
     pub(crate) mismatches: u64,

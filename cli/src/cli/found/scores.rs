@@ -9,7 +9,8 @@ use crate::cli::message::counted;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ScoreMetrics {
     pub(crate) kind: ScoreKind,
-    /// Rows that are distributions in both models, and others, which have a NaN or no finite element.
+    /// Rows that are distributions in both models, and others, which have a NaN or no finite
+    /// element.
     pub(crate) rows: u64,
     pub(crate) rows_left_out: u64,
     /// The Kullback-Leibler divergence of the converted model's rows from the reference's, in nats.

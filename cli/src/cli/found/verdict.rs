@@ -1,5 +1,5 @@
-//! The verdict as plain data: whether a conversion is broken, or only rounded. `verb/compare/local/judge`
-//! makes it.
+//! The verdict as plain data: whether a conversion is broken, or only rounded.
+//! `verb/compare/local/judge` makes it.
 //!
 //! This is part of the schema that docs/report-format.md describes.
 

@@ -73,8 +73,9 @@ impl ComparedWeight {
     }
 
     /// Says what was found, and whether it is an error: `unread` is which of the values that differ
-    /// no run has read, and `shows` whether the outputs differ, `None` where nothing has run. A weight of other
-    /// values altogether, such as one that has been joined with a scale behind it, is right where they do not.
+    /// no run has read, and `shows` whether the outputs differ, `None` where nothing has run. A
+    /// weight of other values altogether, such as one that has been joined with a scale behind it,
+    /// is right where they do not.
     pub(crate) fn judge(
         &mut self,
         (change, alike): (&WeightChange, Option<Alike>),

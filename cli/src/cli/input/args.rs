@@ -12,8 +12,8 @@ use crate::cli::message::{ProblemKind, ReportedProblem};
 /// What the user says about a model's inputs.
 #[derive(Args, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct InputArgs {
-    /// An input's values, an archive of several, a folder of input_*.pb, or many samples: a folder of them, arrays with an axis of
-    /// samples before their own, or a file of JSON lines.
+    /// An input's values, an archive of several, a folder of input_*.pb, or many samples: a folder
+    /// of them, arrays with an axis of samples before their own, or a file of JSON lines.
     #[arg(short, long = "input", value_name = "NAME=FILE|FILE.npz|FILE.jsonl|DIR")]
     pub(crate) inputs: Vec<String>,
     /// Take at most N of the samples that -i gives.
@@ -68,8 +68,8 @@ impl SetsArgs {
 #[derive(Args, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct SearchArgs {
     /// Search for random inputs with larger errors, for at most SECONDS; 0 turns it off [default:
-    /// some seconds, counted by what there is to compute, where neither -i nor --sets is given and a
-    /// run takes about a second at most].
+    /// some seconds, counted by what there is to compute, where neither -i nor --sets is given and
+    /// a run takes about a second at most].
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) search: Option<f64>,
     /// The most runs of that search.
@@ -83,8 +83,8 @@ pub(crate) struct SearchArgs {
 /// How far a search goes.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Budget {
-    /// How long it takes at most, where somebody says so. Where nobody does, what its runs may cost is
-    /// counted, and it is left out where one costs much.
+    /// How long it takes at most, where somebody says so. Where nobody does, what its runs may cost
+    /// is counted, and it is left out where one costs much.
     pub(crate) time: Option<Duration>,
     /// How many runs it makes at most.
     pub(crate) steps: usize,
@@ -96,7 +96,8 @@ impl SearchArgs {
         SearchArgs { search: Some(0.0), ..SearchArgs::default() }
     }
 
-    /// How far a search goes, if there is one; `is_settled` where somebody has said which inputs there are.
+    /// How far a search goes, if there is one; `is_settled` where somebody has said which inputs
+    /// there are.
     pub(crate) fn budget(&self, is_settled: bool) -> Option<Budget> {
         let time = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         let is_wanted = self.search.map_or(!is_settled, |seconds| seconds > 0.0);
@@ -113,7 +114,8 @@ impl InputArgs {
         self.inputs.iter().map(file)
     }
 
-    /// Refuses what only says which of many samples are taken. Fails when `--limit` or `--shuffle` is given.
+    /// Refuses what only says which of many samples are taken. Fails when `--limit` or `--shuffle`
+    /// is given.
     pub(crate) fn check_all_is_taken(&self, because: &str) -> TractResult<()> {
         let message = format!("--limit and --shuffle are for the samples of -i: {because}");
         if self.limit.is_some() || self.shuffle.is_some() {

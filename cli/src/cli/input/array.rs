@@ -35,8 +35,8 @@ impl Array {
         Array { source, name: None, tensor, ty, origin: ArrayOrigin::TensorProto }
     }
 
-    /// The array as a saved output, of the type that the file says. It has the file's name for it, or else the other one.
-    /// Fails when the file has bytes without a type.
+    /// The array as a saved output, of the type that the file says. It has the file's name for it,
+    /// or else the other one. Fails when the file has bytes without a type.
     pub(crate) fn into_output(
         self,
         otherwise: impl FnOnce() -> String,
@@ -46,8 +46,8 @@ impl Array {
         Ok(NamedTensor { name, ty, tensor: self.into_tensor(ty)? })
     }
 
-    /// The array as a carrier tensor of the type, cast if it is of another; then the second part says of which.
-    /// Fails when one of the two types is STRING and the other is not.
+    /// The array as a carrier tensor of the type, cast if it is of another; then the second part
+    /// says of which. Fails when one of the two types is STRING and the other is not.
     pub(crate) fn cast_to(self, ty: ElementType) -> TractResult<(Tensor, Option<ElementType>)> {
         let held = self.ty;
         let is_text = |ty: ElementType| ty.family() == Family::Text;
@@ -59,8 +59,9 @@ impl Array {
         }
     }
 
-    /// The array as a carrier tensor of the type, where floating-point values may be of another such type, from which they are
-    /// cast; then the second part says of which. Fails as [`Array::into_tensor`] does.
+    /// The array as a carrier tensor of the type, where floating-point values may be of another
+    /// such type, from which they are cast; then the second part says of which. Fails as
+    /// [`Array::into_tensor`] does.
     pub(crate) fn fitting(self, ty: ElementType) -> TractResult<(Tensor, Option<ElementType>)> {
         let is_cast = self.ty != ty && self.ty.is_float() && ty.is_float();
         // For an exotic type, numbers of NumPy's are values anyway.
@@ -72,8 +73,8 @@ impl Array {
         }
     }
 
-    /// The array as a carrier tensor of the type.
-    /// Fails when its elements are not of the type, nor its bit patterns or values in a type that can stand for it.
+    /// The array as a carrier tensor of the type. Fails when its elements are not of the type, nor
+    /// its bit patterns or values in a type that can stand for it.
     pub(crate) fn into_tensor(self, ty: ElementType) -> TractResult<Tensor> {
         let is_bits = ty.is_exotic()
             && match self.origin {

@@ -72,12 +72,14 @@ pub(crate) fn read_array(path: &Path) -> TractResult<Array> {
     }
 }
 
-/// The arrays of a .npz file may be so many times as long as the file, or have so many bytes, all of them together.
+/// The arrays of a .npz file may be so many times as long as the file, or have so many bytes, all
+/// of them together.
 const UNPACKED_TIMES: u64 = 100;
 const UNPACKED_BYTES: u64 = 1 << 28;
 
 /// Reads the arrays of a .npz file whose names are wanted; of the others there are the names alone.
-/// Fails when it is no archive of arrays, members share bytes, or what is wanted is longer than it may be, whatever the archive says.
+/// Fails when it is no archive of arrays, members share bytes, or what is wanted is longer than it
+/// may be, whatever the archive says.
 pub(crate) fn read_npz(
     path: &Path,
     is_wanted: impl Fn(&str) -> bool,
@@ -112,7 +114,8 @@ pub(crate) fn read_npz(
     at(&source, read())
 }
 
-/// Refuses an archive two of whose members share bytes: what it unpacks to is in no proportion to it.
+/// Refuses an archive two of whose members share bytes: what it unpacks to is in no proportion to
+/// it.
 fn check_members(archive: &mut ZipArchive<impl Read + Seek>) -> TractResult<()> {
     let mut members = vec![];
     for index in 0..archive.len() {

@@ -1,6 +1,7 @@
-//! What models run on: tensors from files (`given`, `files`, `npy`, `array`), from test cases (`cases`, `sets`), from many samples
-//! (`samples`), and outputs that were saved (`saved`, `polygraphy`). What nobody gives is `chosen` by what its `source` shows, in
-//! the `declared` types and `sizes`, and a `recipe` makes one set of all. `args` is what can be typed of them.
+//! What models run on: tensors from files (`given`, `files`, `npy`, `array`), from test cases
+//! (`cases`, `sets`), from many samples (`samples`), and outputs that were saved (`saved`,
+//! `polygraphy`). What nobody gives is `chosen` by what its `source` shows, in the `declared` types
+//! and `sizes`, and a `recipe` makes one set of all. `args` is what can be typed of them.
 
 pub(crate) mod args;
 pub(crate) mod array;

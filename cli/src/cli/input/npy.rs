@@ -63,8 +63,8 @@ impl Dtype {
     }
 }
 
-/// How long a header may be, in bytes, and how many brackets it may open. An array of numbers has a dictionary and a tuple, and the
-/// parser takes twice as long for each more.
+/// How long a header may be, in bytes, and how many brackets it may open. An array of numbers has a
+/// dictionary and a tuple, and the parser takes twice as long for each more.
 const HEADER_BYTES: usize = 1 << 16;
 const HEADER_BRACKETS: usize = 4;
 

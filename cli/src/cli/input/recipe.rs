@@ -24,8 +24,8 @@ use crate::cli::measure::number::Num;
 use crate::cli::message::{ProblemKind, about, at, counted, names};
 use crate::cli::tensor::NamedTensor;
 
-/// The scales that are tried, and of how many quantisers one is too narrow at scales of so many times
-/// as much.
+/// The scales that are tried, and of how many quantisers one is too narrow at scales of so many
+/// times as much.
 const LARGEST_SCALE: f64 = 32.0;
 const SCALINGS: i32 = 12;
 const FEW: usize = 5;
@@ -63,9 +63,8 @@ pub(crate) struct Recipe {
 }
 
 impl Recipe {
-    /// Of what the arguments give, and of so many sets otherwise.
-    /// Fails when a given array is not what the model declares, names no input or an input twice, or
-    /// sizes contradict each other.
+    /// Of what the arguments give, and of so many sets otherwise. Fails when a given array is not
+    /// what the model declares, names no input or an input twice, or sizes contradict each other.
     pub(crate) fn of(
         source: &Source,
         args: &InputArgs,
@@ -95,8 +94,8 @@ impl Recipe {
         Ok(recipe)
     }
 
-    /// Chooses sizes and scales by trying.
-    /// Fails when a loop does not end on the first set: to find that out takes long, and would each time.
+    /// Chooses sizes and scales by trying. Fails when a loop does not end on the first set: to find
+    /// that out takes long, and would each time.
     fn settle(&mut self, source: &Source, seed: u64, sets: usize) -> TractResult<()> {
         let mut tried = Price::up_to(TRYING);
         let mut known = vec![];
@@ -129,9 +128,9 @@ impl Recipe {
         Ok(())
     }
 
-    /// Chooses the scale for which the ranges hold that a model was calibrated for. One that holds at
-    /// no scale tells nothing; one that holds at far smaller ones than most others is too narrow, and
-    /// is to be told.
+    /// Chooses the scale for which the ranges hold that a model was calibrated for. One that holds
+    /// at no scale tells nothing; one that holds at far smaller ones than most others is too
+    /// narrow, and is to be told.
     fn settle_scale(&mut self, cut_off: &CutOff, seed: u64) {
         let is_plain = self.has_scales();
         let scales = (0..SCALINGS).map(|halvings| LARGEST_SCALE * 0.5f64.powi(halvings));
@@ -197,8 +196,8 @@ impl Recipe {
         (source.run)(self.tensors(place, seed)?, price)
     }
 
-    /// Chooses the sizes by trying: those of the first plan on which the model runs, and then those of
-    /// further sets on which it does. Returns of these sets whether their outputs are finite.
+    /// Chooses the sizes by trying: those of the first plan on which the model runs, and then those
+    /// of further sets on which it does. Returns of these sets whether their outputs are finite.
     /// Fails when a loop does not end.
     fn settle_sizes(
         &mut self,
@@ -279,9 +278,8 @@ impl Recipe {
         self.made_up.look(&self.inputs, &|name| self.random.contains(name) && is_free(name), sets)
     }
 
-    /// A tensor for each input, the random ones those of a set and of its seed.
-    /// Fails when an input has no known number of dimensions, or a type does not hold what is wanted of
-    /// it.
+    /// A tensor for each input, the random ones those of a set and of its seed. Fails when an input
+    /// has no known number of dimensions, or a type does not hold what is wanted of it.
     pub(crate) fn tensors(&self, index: usize, seed: u64) -> TractResult<Vec<Arc<Tensor>>> {
         self.tensors_of(&self.choice(index, seed))
     }
@@ -317,7 +315,8 @@ impl Recipe {
         about(ProblemKind::Input, made())
     }
 
-    /// The dimensions whose sizes a search may change: their places, parts, and what a size is a multiple of.
+    /// The dimensions whose sizes a search may change: their places, parts, and what a size is a
+    /// multiple of.
     pub(crate) fn free_sizes(&self) -> Vec<(usize, DimensionKind, usize)> {
         self.made_up.free()
     }
@@ -363,8 +362,8 @@ impl Recipe {
         parts.join(", ")
     }
 
-    /// Whether a further set of so many elements does not cost too much, if an element costs what one
-    /// of the first does.
+    /// Whether a further set of so many elements does not cost too much, if an element costs what
+    /// one of the first does.
     fn bears(&self, elements: f64) -> bool {
         let (cost, of) = self.first;
         self.further.bears(cost.on(elements / of))

@@ -125,7 +125,8 @@ fn folder(path: &Path) -> TractResult<Content> {
     Ok(Content::Saved(saved))
 }
 
-/// The .pb files of a folder that are no inputs, in the order of their names: a runtime has saved its tensors there.
+/// The .pb files of a folder that are no inputs, in the order of their names: a runtime has saved
+/// its tensors there.
 fn named_tensors(folder: &Path) -> TractResult<Vec<PathBuf>> {
     let mut files = vec![];
     for entry in fs::read_dir(folder)? {

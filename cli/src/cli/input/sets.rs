@@ -102,7 +102,8 @@ pub(crate) fn tell_search(sets: &mut [Set], further: &LookFurther) {
     }
 }
 
-/// Writes sets in the layout of test cases. Fails when the folder holds something, or cannot be written.
+/// Writes sets in the layout of test cases. Fails when the folder holds something, or cannot be
+/// written.
 pub(crate) fn write_sets(folder: &Path, model: &Declared, sets: &[Set]) -> TractResult<()> {
     let write = || {
         fs::create_dir_all(folder)?;
@@ -237,7 +238,8 @@ pub(crate) enum RunInputs {
     Given(GivenTensors),
 }
 
-/// The one set of inputs that `-i` gives. Fails as [`gather`], and when there are more samples than one.
+/// The one set of inputs that `-i` gives. Fails as [`gather`], and when there are more samples than
+/// one.
 pub(crate) fn one(model: &Declared, path: &Path, args: &InputArgs) -> TractResult<RunInputs> {
     let read = || {
         let mut samples = samples::of(model, path, args)?;
@@ -351,7 +353,8 @@ fn recorded(model: &Rc<Declared>, case: Case, shelf: &Shelf) -> TractResult<Set>
 
 /// The inputs that a test case holds, and what to know about them. Values of another numeric type
 /// than the model takes are cast: a conversion that has changed the types of its inputs is run on
-/// the same data. Fails when the model takes another number of inputs, or a file cannot be one of them.
+/// the same data. Fails when the model takes another number of inputs, or a file cannot be one of
+/// them.
 pub(crate) fn of_case(model: &Declared, case: &Case) -> TractResult<(Tensors, Vec<String>)> {
     about(ProblemKind::Input, read_case(model, case))
 }

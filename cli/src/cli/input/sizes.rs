@@ -9,7 +9,8 @@ use crate::cli::input::declared::Declared;
 use crate::cli::message::{at, names};
 
 /// The sizes of the symbolic dimensions, from `--set` and from the shapes of the tensors that are
-/// given. Fails when the model has no such symbol, or a given tensor's shape is not what it declares.
+/// given. Fails when the model has no such symbol, or a given tensor's shape is not what it
+/// declares.
 pub(crate) fn find(
     model: &Declared,
     set: &[(String, usize)],
@@ -96,8 +97,9 @@ pub(crate) fn check_shapes(model: &Declared, shapes: &[Vec<usize>]) -> TractResu
         .map(|_| ())
 }
 
-/// The declared shape as numbers: a symbol whose size is not known is 1, and an axis without one as large as `open` says.
-/// Fails when not even the number of dimensions is declared, or a dimension would be negative.
+/// The declared shape as numbers: a symbol whose size is not known is 1, and an axis without one as
+/// large as `open` says. Fails when not even the number of dimensions is declared, or a dimension
+/// would be negative.
 pub(crate) fn with_sizes(
     declared: &ShapeFactoid,
     sizes: &SymbolValues,

@@ -84,8 +84,8 @@ impl<'a> Elements<'a> {
         (is_whole && count > 0).then_some(Elements { ty, shape, held })
     }
 
-    /// Those of a matrix whose transpose is in a file that is not read yet, in the file's order, in which
-    /// they are read a part at a time.
+    /// Those of a matrix whose transpose is in a file that is not read yet, in the file's order, in
+    /// which they are read a part at a time.
     pub(crate) fn untransposed(&self) -> Option<Elements<'static>> {
         let ElementStorage::InMemory(tensor) = &self.held else { return None };
         let stored = tensor_proto::untransposed(tensor)?;
@@ -172,7 +172,8 @@ impl<'a> ElementReader<'a> {
         ElementReader { elements, reader, part: None, reals: vec![], exact: None }
     }
 
-    /// Reads some of them, not more than are read of a file at once; no text. Fails when they cannot be read.
+    /// Reads some of them, not more than are read of a file at once; no text. Fails when they
+    /// cannot be read.
     pub(crate) fn read(&mut self, places: Range<usize>) -> TractResult<()> {
         let ElementReader { elements, reader, part, reals, exact } = self;
         let ty = elements.ty;

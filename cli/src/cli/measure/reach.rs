@@ -11,8 +11,8 @@ use crate::cli::measure::number::Num;
 /// in another. No sum notices what it is exactly.
 pub(crate) const STANDS_FOR_INFINITY: f64 = 1e8;
 
-/// Whether a value is the mask of an attention, cut off where onnxconverter-common cuts constants off, at -1e4, to which little is
-/// added: nothing is left of either in a softmax.
+/// Whether a value is the mask of an attention, cut off where onnxconverter-common cuts constants
+/// off, at -1e4, to which little is added: nothing is left of either in a softmax.
 #[inline(always)]
 pub(crate) fn is_cut_mask(got: f64, want: f64) -> bool {
     const CUT: f64 = -1e4;

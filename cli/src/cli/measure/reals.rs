@@ -26,7 +26,8 @@ pub(crate) fn reals(ty: ElementType, tensor: &Tensor) -> Option<Vec<f64>> {
     reals_in(ty, tensor, 0..tensor.len())
 }
 
-/// Some of the elements as numbers; `None` for text. Of a matrix that stays in its file no more is read.
+/// Some of the elements as numbers; `None` for text. Of a matrix that stays in its file no more is
+/// read.
 pub(crate) fn reals_in(ty: ElementType, tensor: &Tensor, places: Range<usize>) -> Option<Vec<f64>> {
     let mut numbers = vec![0.0; places.len()];
     fill(ty, tensor, places, &mut numbers)?;
@@ -70,7 +71,8 @@ fn fill_plain<T: Datum + Copy + Into<f64>>(
     Some(())
 }
 
-/// Reads elements in their order as numbers, those of a matrix that stays in its file many rows at a time.
+/// Reads elements in their order as numbers, those of a matrix that stays in its file many rows at
+/// a time.
 pub(crate) struct NumberReader<'a> {
     ty: ElementType,
     tensor: &'a Tensor,
@@ -92,7 +94,8 @@ impl<'a> NumberReader<'a> {
         read.map(|()| &*self.numbers)
     }
 
-    /// Puts some of the elements in the place of other numbers; `None` for text, and where they cannot be read.
+    /// Puts some of the elements in the place of other numbers; `None` for text, and where they
+    /// cannot be read.
     pub(crate) fn read(&mut self, places: Range<usize>, numbers: &mut Vec<f64>) -> Option<()> {
         let NumberReader { ty, tensor, rows, .. } = self;
         numbers.resize(places.len(), 0.0);

@@ -1,8 +1,10 @@
-//! How far two models' scores are apart as distributions: the Kullback-Leibler divergence, the same top token and the perplexity, with
-//! llama.cpp's arithmetic (`perplexity --kl-divergence`), so that figures can be held beside its own.
+//! How far two models' scores are apart as distributions: the Kullback-Leibler divergence, the same
+//! top token and the perplexity, with llama.cpp's arithmetic (`perplexity --kl-divergence`), so
+//! that figures can be held beside its own.
 //!
-//! A row along the last axis is a distribution: softmax of logits, or probabilities as they are. As llama.cpp stores it, the
-//! reference's is rounded to 16 bits: 65,535 steps of log p from the largest one to 16 below it.
+//! A row along the last axis is a distribution: softmax of logits, or probabilities as they are. As
+//! llama.cpp stores it, the reference's is rounded to 16 bits: 65,535 steps of log p from the
+//! largest one to 16 below it.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +43,8 @@ struct OutputScores {
     likelihoods: Likelihoods,
 }
 
-/// Sums over the tokens that came next: of −ln p in both models, of their squares and of their products.
+/// Sums over the tokens that came next: of −ln p in both models, of their squares and of their
+/// products.
 #[derive(Default)]
 struct Likelihoods {
     count: usize,
@@ -51,8 +54,8 @@ struct Likelihoods {
 }
 
 impl Scores {
-    /// Compares an output of a set. `tokens` are the tokens of the rows, in order, with the length of a sequence, where they are known.
-    /// Fails when a tensor is not of its type's carrier.
+    /// Compares an output of a set. `tokens` are the tokens of the rows, in order, with the length
+    /// of a sequence, where they are known. Fails when a tensor is not of its type's carrier.
     pub(crate) fn add(
         &mut self,
         reference: &NamedTensor,
@@ -257,7 +260,8 @@ fn quantile(sorted: &[f32], share: f32) -> f32 {
     (1.0 - part) * at(below) + part * at(below + 1.0)
 }
 
-/// The standard error of a quantile: half the way between the values that lie a standard deviation of their rank apart from it.
+/// The standard error of a quantile: half the way between the values that lie a standard deviation
+/// of their rank apart from it.
 fn quantile_error(sorted: &[f32], share: f64) -> Option<f64> {
     let count = sorted.len() as f64;
     let spread = (count * share * (1.0 - share)).sqrt();

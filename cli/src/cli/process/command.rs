@@ -1,5 +1,5 @@
-//! A command of the user's that a worker runs on a model: without a shell, for a limited time, and without the worker's
-//! limit of memory.
+//! A command of the user's that a worker runs on a model: without a shell, for a limited time, and
+//! without the worker's limit of memory.
 
 use std::fs::File;
 use std::io::Read;
@@ -75,7 +75,8 @@ pub(crate) struct Ended {
 const WORDS: u64 = 1 << 20;
 
 impl Check {
-    /// The words of the command, without the paths. Fails when it has none, or a quote is not closed.
+    /// The words of the command, without the paths. Fails when it has none, or a quote is not
+    /// closed.
     pub(crate) fn words(&self) -> anyhow::Result<Vec<String>> {
         let words = shlex::split(&self.command).context("--check: a quote is not closed")?;
         ensure!(!words.is_empty(), "--check: there is no command");
@@ -144,8 +145,8 @@ fn words(mut said: File) -> TractResult<String> {
 #[cfg(unix)]
 static INHERITED: Mutex<Option<u64>> = Mutex::new(None);
 
-/// Has this process use no more memory than that, or than the system lets it, which is returned; commands that it starts may
-/// use what it might before.
+/// Has this process use no more memory than that, or than the system lets it, which is returned;
+/// commands that it starts may use what it might before.
 #[cfg(unix)]
 pub(crate) fn limit_memory(bytes: u64) -> u64 {
     use rlimit::Resource;

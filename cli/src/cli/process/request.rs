@@ -14,8 +14,8 @@ pub(crate) trait Request: Serialize + DeserializeOwned {
     /// By which a worker knows which request it reads: no two requests share one.
     const NAME: &'static str;
 
-    /// The engine if nobody says. Verbs that check a model have it run node by node: it runs a few times at most, and every
-    /// tensor is wanted.
+    /// The engine if nobody says. Verbs that check a model have it run node by node: it runs a few
+    /// times at most, and every tensor is wanted.
     const ENGINE: Engine = Engine::Plan;
 
     /// What the work finds.
@@ -28,7 +28,8 @@ pub(crate) trait Request: Serialize + DeserializeOwned {
     /// The model that it is about.
     fn model(&self) -> &Path;
 
-    /// The models that run, or the folders that hold them: of these it is told how much memory they need.
+    /// The models that run, or the folders that hold them: of these it is told how much memory they
+    /// need.
     fn running(&self) -> Vec<&Path> {
         vec![self.model()]
     }

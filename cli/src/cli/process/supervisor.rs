@@ -48,8 +48,8 @@ impl Supervisor {
                 if asked.is_none() && R::ENGINE == Engine::Plan =>
             {
                 let by_nodes = self.ask_by(request, Engine::Nodes, Some(reason), &follow)?;
-                // Of two problems that are tract's, the plan's says more of the model. What took more
-                // time or memory than there is, or is wrong without a plan, is told.
+                // Of two problems that are tract's, the plan's says more of the model. What took
+                // more time or memory than there is, or is wrong without a plan, is told.
                 let is_told = match &by_nodes.outcome {
                     RequestOutcome::Done(_) => true,
                     RequestOutcome::Unusable(_) => by_nodes.is_last || by_nodes.no_plan.is_none(),
@@ -143,7 +143,8 @@ fn default_memory(request: &impl Request) -> u64 {
     let places = request.places();
     let bytes: u64 = places.iter().chain([&folder]).map(&mut total).fold(0, u64::saturating_add);
     let wanted = bytes.saturating_mul(6).saturating_add(4 * GIB);
-    // Files that libraries map and the stacks of threads take addresses, and no memory that is not there.
+    // Files that libraries map and the stacks of threads take addresses, and no memory that is not
+    // there.
     let there = free_memory().map(|free| free.saturating_add(bytes).saturating_add(GIB));
     there.map_or(wanted, |there| wanted.min(there))
 }
@@ -225,10 +226,11 @@ struct Worker {
 /// What glibc's allocator is set by.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
-/// From how many bytes on memory goes back to the system when it is freed, however often it was asked for. What is smaller is
-/// wanted again by the next layer: mapped anew each time, its pages would be most of what the system does. But a plan gives up its
-/// weights while it packs them, and packed they are a little larger: what is freed has no room for them. And between the layers
-/// of a very large model what is kept would be more than all that is held.
+/// From how many bytes on memory goes back to the system when it is freed, however often it was
+/// asked for. What is smaller is wanted again by the next layer: mapped anew each time, its pages
+/// would be most of what the system does. But a plan gives up its weights while it packs them, and
+/// packed they are a little larger: what is freed has no room for them. And between the layers of a
+/// very large model what is kept would be more than all that is held.
 fn large(engine: Engine, model: &Path) -> u64 {
     let many_weights: u64 = match engine {
         Engine::Plan => 128 << 20,

@@ -133,8 +133,8 @@ fn refused<R: Request>(request: &R, loader: &Loader) -> Option<Reply<R::Answer>>
 }
 
 /// Makes allocations fail before the machine is out of memory, and keeps the system from writing a
-/// core file when the worker dies. Systems without such limits are left as they are. Returns the memory
-/// that there is.
+/// core file when the worker dies. Systems without such limits are left as they are. Returns the
+/// memory that there is.
 fn limit(memory_bytes: u64) -> u64 {
     #[cfg(unix)]
     if let Ok((_, hard)) = rlimit::Resource::CORE.get() {

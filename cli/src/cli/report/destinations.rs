@@ -83,9 +83,8 @@ pub(crate) struct Exports<'a> {
 
 impl Exports<'_> {
     /// Writes what was asked for. If there was a single piece of work and it could not be done,
-    /// only files are written: the error says it all.
-    /// Fails when a file cannot be written, or a piece of work could not be done: `problems` has one for
-    /// each, or nothing.
+    /// only files are written: the error says it all. Fails when a file cannot be written, or a
+    /// piece of work could not be done: `problems` has one for each, or nothing.
     pub(crate) fn write(
         &self,
         to: &ReportArgs,

@@ -27,7 +27,8 @@ fn is_general(row: &FindingRow) -> bool {
     )
 }
 
-/// The most notes of a kind that stand as they are; of more the first does, and how many others there are.
+/// The most notes of a kind that stand as they are; of more the first does, and how many others
+/// there are.
 const ALIKE: usize = 3;
 
 /// The weights that are more than rounded, and notes about parts of the model. Notes that are alike

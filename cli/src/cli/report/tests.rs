@@ -136,8 +136,8 @@ fn least(calls: usize, work: &dyn Fn() -> usize) -> f64 {
 }
 
 /// Ten times as much memory is slower memory, for any report. What JSON takes, which is written in
-/// one pass, tells how much slower. What goes over the reports again and again grows by more in every
-/// measurement, what a busy machine slows down in some.
+/// one pass, tells how much slower. What goes over the reports again and again grows by more in
+/// every measurement, what a busy machine slows down in some.
 #[test]
 fn reports_take_ten_times_as_long_for_ten_times_as_many_casts() {
     let of = |count| {

@@ -1,8 +1,8 @@
 //! The verbs: a file or a folder each, with its arguments, its run in the user's process, its work
 //! in a worker's, and what it shows; and the one list of them.
 //!
-//! A new verb is a file with a type that clap reads and that is a [`Verb`], its `Request`, and a row
-//! of `verbs!`. `shell` has the two that ask nothing of a worker.
+//! A new verb is a file with a type that clap reads and that is a [`Verb`], its `Request`, and a
+//! row of `verbs!`. `shell` has the two that ask nothing of a worker.
 
 pub(crate) mod audit;
 pub(crate) mod compare;

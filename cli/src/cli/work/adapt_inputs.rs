@@ -69,7 +69,8 @@ pub(crate) fn carried(
 }
 
 /// As [`carried`], for a model that may have names of its own: where these differ, and the element
-/// types do not, it takes the tensors as they are. Fails as [`carried`], or when the set cannot be read.
+/// types do not, it takes the tensors as they are. Fails as [`carried`], or when the set cannot be
+/// read.
 pub(crate) fn taken_alike(
     from: &Declared,
     to: &Declared,

@@ -1,4 +1,5 @@
-//! Two models that run on many sets, for a search that judges a set by how far they are apart on it.
+//! Two models that run on many sets, for a search that judges a set by how far they are apart on
+//! it.
 
 use std::sync::Arc;
 
@@ -31,8 +32,8 @@ pub(crate) struct Both<'a> {
 }
 
 impl<'a> Both<'a> {
-    /// A model, and its conversion with what counts its casts, if anything does; the search ends at the first set beyond the tolerance,
-    /// if that is wanted.
+    /// A model, and its conversion with what counts its casts, if anything does; the search ends at
+    /// the first set beyond the tolerance, if that is wanted.
     pub(crate) fn of(
         reference: Model,
         (converted, audit): (Model, Option<Audit>),
@@ -100,7 +101,8 @@ fn nudged(tensor: &Arc<Tensor>, input: &Input, by: f64) -> TractResult<Arc<Tenso
         return Ok(tensor.clone());
     }
     let values: Vec<f64> = elements(input.ty, tensor)?;
-    // Multiplied by an odd number, places fall on either side without a pattern that sums would cancel.
+    // Multiplied by an odd number, places fall on either side without a pattern that sums would
+    // cancel.
     let is_up = |place: usize| place.wrapping_mul(0x9e37_79b9).count_ones().is_multiple_of(2);
     let nudge =
         |(place, value): (usize, f64)| value * if is_up(place) { 1.0 + by } else { 1.0 - by };

@@ -73,8 +73,9 @@ impl Deadline {
         *self.loading() = Loading { allowed, since: None };
     }
 
-    /// Fails where a load of so many nodes would end too late, as that is not known before it does. What tract changes of a model
-    /// it goes through all of it for, so the time goes by the square of the nodes; of fewer there may be little that it changes.
+    /// Fails where a load of so many nodes would end too late, as that is not known before it does.
+    /// What tract changes of a model it goes through all of it for, so the time goes by the square
+    /// of the nodes; of fewer there may be little that it changes.
     pub(crate) fn check(&self, nodes: usize) -> Result<(), TooLong> {
         const SECONDS_A_PAIR: f64 = 2e-7;
         let seconds = nodes as f64 * nodes as f64 * SECONDS_A_PAIR;

@@ -97,7 +97,8 @@ impl Interpreted {
         self.interpreter.watch(audit);
     }
 
-    /// Runs it on tensors of the inputs' types, in their order, shown to an observer if there is one.
+    /// Runs it on tensors of the inputs' types, in their order, shown to an observer if there is
+    /// one.
     pub(crate) fn run(
         &self,
         inputs: Vec<OnnxTensor>,
@@ -113,9 +114,10 @@ impl Interpreted {
     }
 }
 
-/// Why there is no plan of a model, if it is tract that cannot make one, so that the model may run node by node. What this
-/// project refuses is refused without a plan as well, and a branch that does not run would hide it; so is a model of more
-/// nodes than the user allows, whose limit is then not ours.
+/// Why there is no plan of a model, if it is tract that cannot make one, so that the model may run
+/// node by node. What this project refuses is refused without a plan as well, and a branch that
+/// does not run would hide it; so is a model of more nodes than the user allows, whose limit is
+/// then not ours.
 pub(crate) fn no_plan(error: &TractError, engine: Engine, is_limit_ours: bool) -> Option<String> {
     if let Some(whole) = error.downcast_ref::<InOneLine>() {
         return no_plan(&whole.error, engine, is_limit_ours);
@@ -128,8 +130,8 @@ pub(crate) fn no_plan(error: &TractError, engine: Engine, is_limit_ours: bool) -
             let is_many = is_limit_ours && own.limit() == Some("loaded_nodes");
             own.kind() == ErrorKind::Tract || is_alone || is_many
         }
-        // What tract says of a node while it types a model is no error of this project's; what the call or a file is wrong
-        // about does not depend on an engine.
+        // What tract says of a node while it types a model is no error of this project's; what the
+        // call or a file is wrong about does not depend on an engine.
         None => kind_of(error).is_none() && !error.chain().any(|link| link.is::<io::Error>()),
     };
     is_of_plan.then(|| one_line(error))

@@ -21,8 +21,8 @@ pub(crate) fn half_type(model: &ModelProto) -> Option<ElementType> {
     })?
 }
 
-/// The type of most floating-point elements, where it is one of half precision; nothing at all where
-/// there are none of these.
+/// The type of most floating-point elements, where it is one of half precision; nothing at all
+/// where there are none of these.
 fn most(counted: &[(i32, u64)]) -> Option<Option<ElementType>> {
     let count = |ty: ElementType| {
         let these = counted.iter().filter(|(found, _)| *found == ty as i32);

@@ -5,8 +5,10 @@
 //! - `probed`: with probes behind its casts; `watched`: while casts are counted
 //! - `spelt`: with products of codes written out; `codes`: how codes are named, and what moves them
 //! - `half`: whether it is of half precision
-//! - `weights`: what became of its weights; `operators`: what overflows; `main_graph`: who makes what
-//! - `adapt_inputs`, `both`: two models on the same inputs; `deadline`: how long loading may take; `need`: how much memory
+//! - `weights`: what became of its weights; `operators`: what overflows; `main_graph`: who makes
+//!   what
+//! - `adapt_inputs`, `both`: two models on the same inputs; `deadline`: how long loading may take;
+//!   `need`: how much memory
 
 pub(crate) mod adapt_inputs;
 pub(crate) mod both;

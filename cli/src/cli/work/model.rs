@@ -87,7 +87,8 @@ impl Loader {
         check_file(file)?;
         match self.engine {
             Engine::Plan => {
-                // A node has more bytes than this. What is wrong with the file is told by loading it.
+                // A node has more bytes than this. What is wrong with the file is told by loading
+                // it.
                 const OF_A_NODE: u64 = 8;
                 let may_have_many = file.metadata()?.len() > OF_A_NODE * MANY_NODES as u64;
                 if may_have_many && let Ok(proto) = self.read_light(file) {
@@ -106,9 +107,9 @@ impl Loader {
         }
     }
 
-    /// As [`Loader::open`], with what [`Loader::read_light`] reads of the file. Node by node that is
-    /// what runs, and the file is read once. A plan is made of the file itself, once more for each
-    /// form that tract fails at.
+    /// As [`Loader::open`], with what [`Loader::read_light`] reads of the file. Node by node that
+    /// is what runs, and the file is read once. A plan is made of the file itself, once more for
+    /// each form that tract fails at.
     pub(crate) fn open_with_proto(&self, file: &Path) -> TractResult<(Model, ModelProto)> {
         match self.engine {
             Engine::Plan => Ok((self.open(file)?, self.read_light(file)?)),
@@ -196,8 +197,8 @@ impl Model {
         Ok(Model { model, again: None, file: None, deadline, takes, interpreted: None, note: None })
     }
 
-    /// The model, whose file holds `proto`, as one whose inputs are wanted. Nobody knows whether it takes those that are tried:
-    /// a panic is an error.
+    /// The model, whose file holds `proto`, as one whose inputs are wanted. Nobody knows whether it
+    /// takes those that are tried: a panic is an error.
     pub(crate) fn source<'a>(&'a self, proto: &'a ModelProto) -> Source<'a> {
         let run = |tensors: Vec<_>, price: &mut Price| {
             without_panic(|| self.clone().ready(&tensors, None)?.run_at(tensors, price))
@@ -225,7 +226,8 @@ impl Model {
         self.ready(&tensors, None)?.run(tensors, Some(&mut told))
     }
 
-    /// Makes the model ready to run on tensors of these types and shapes, with its casts counted if somebody asks for that.
+    /// Makes the model ready to run on tensors of these types and shapes, with its casts counted if
+    /// somebody asks for that.
     pub(crate) fn ready(
         self,
         tensors: &[Arc<Tensor>],

@@ -1,4 +1,5 @@
-//! How much memory models need at least, told from the heads of their weights before anything runs. docs/untrusted.md has the rule.
+//! How much memory models need at least, told from the heads of their weights before anything runs.
+//! docs/untrusted.md has the rule.
 
 use std::path::Path;
 use std::thread;
@@ -14,7 +15,8 @@ use crate::cli::work::model::Loader;
 
 /// What the program takes itself: addresses of its code, and the stacks of its threads.
 const PROGRAM: u64 = 1 << 29;
-/// From so many bytes on a matrix in a file beside the model, or in its own, is read in parts where a node takes it.
+/// From so many bytes on a matrix in a file beside the model, or in its own, is read in parts where
+/// a node takes it.
 const IN_PARTS: u64 = 4 << 20;
 /// What such parts take, and what is computed with them.
 const PARTS: u64 = 64 << 20;
@@ -28,8 +30,8 @@ pub(crate) struct TooLarge<'a> {
 }
 
 impl Loader {
-    /// The first of some models, or of folders that hold them, that needs more memory than there is. What is no model, or cannot
-    /// be read, is not judged: whatever reads it says so.
+    /// The first of some models, or of folders that hold them, that needs more memory than there
+    /// is. What is no model, or cannot be read, is not judged: whatever reads it says so.
     pub(crate) fn too_large<'a>(&self, models: &[&'a Path]) -> Option<TooLarge<'a>> {
         models.iter().find_map(|place| {
             let inner = place.join("model.onnx");
@@ -42,8 +44,8 @@ impl Loader {
         })
     }
 
-    /// How many runs fit the processors and the memory: beside both models, whose weights stay in their
-    /// files, each run holds `values` bytes of values, and a few copies of a weight.
+    /// How many runs fit the processors and the memory: beside both models, whose weights stay in
+    /// their files, each run holds `values` bytes of values, and a few copies of a weight.
     pub(crate) fn runs_at_once(&self, models: [&ModelProto; 2], values: usize) -> usize {
         const OTHERS: u64 = 1 << 30;
         let weights = models.into_iter().flat_map(weights);

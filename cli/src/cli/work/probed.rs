@@ -110,8 +110,8 @@ impl Probed {
         }
     }
 
-    /// What can be said without running the model. A warning of what might happen to values is left out for a constant input
-    /// that has been counted and to whose values it did not happen.
+    /// What can be said without running the model. A warning of what might happen to values is left
+    /// out for a constant input that has been counted and to whose values it did not happen.
     pub(crate) fn findings(&self, rows: &[AuditRow]) -> Vec<FindingRow> {
         let fact = |finding: &audit::Finding| {
             let cast = self.survey.rows().get(finding.place)?;

@@ -68,8 +68,9 @@ impl<'a> Watched<'a> {
         Ok(Watched { probed, model, ready: None, audit, exercise, outputs, exposed, notes: vec![] })
     }
 
-    /// Runs the model on a set, shown to an observer if it runs node by node. The results are its own outputs, and the further values that were
-    /// asked for. Fails when tract cannot run the model.
+    /// Runs the model on a set, shown to an observer if it runs node by node. The results are its
+    /// own outputs, and the further values that were asked for. Fails when tract cannot run the
+    /// model.
     pub(crate) fn run(
         &mut self,
         set: &Set,

@@ -69,7 +69,8 @@ fn the_part_is_taken_out_of_bodies() {
     }
 }
 
-/// A Scan over the rows of x, one way or the other, whose body adds s and makes these steps of the sum.
+/// A Scan over the rows of x, one way or the other, whose body adds s and makes these steps of the
+/// sum.
 fn scan(backwards: i64, steps: &[(&str, &str, &str)]) -> Vec<u8> {
     let body = Sketch::new().node("Add", &["s", "x"], &["sum"], vec![]);
     let add =
@@ -83,7 +84,8 @@ fn scan(backwards: i64, steps: &[(&str, &str, &str)]) -> Vec<u8> {
     bytes(&sketch.output("y", Float, &[6]).model())
 }
 
-/// What does not matter to a Scan that goes the other way, or to a command that looks for one, is not left in its body.
+/// What does not matter to a Scan that goes the other way, or to a command that looks for one, is
+/// not left in its body.
 #[test]
 fn bodies_of_what_is_wrong_have_few_nodes() {
     let steps = [("Tanh", "sum", "t"), ("Neg", "t", "n"), ("Neg", "n", "m"), ("Abs", "m", "out")];

@@ -63,7 +63,8 @@ fn what_is_before_the_blamed_node_becomes_constants() {
     assert_eq!(given, model(&folder, "reference.onnx").graph.expect("a graph").input);
 }
 
-/// A quantiser before the blamed node stays where it takes another value than the reference's product.
+/// A quantiser before the blamed node stays where it takes another value than the reference's
+/// product.
 #[test]
 fn what_takes_another_input_becomes_no_constant() {
     let weights: Vec<f32> = codes(&[]).iter().map(|code| code * 0.1).collect();

@@ -1,5 +1,6 @@
-//! Casts of 2 to 256 elements by NumKong, `half` and `float8`, and by our kernels: nanoseconds for a call, the shortest of several
-//! rounds, in turns. What they make of NaN and of numbers out of range differs.
+//! Casts of 2 to 256 elements by NumKong, `half` and `float8`, and by our kernels: nanoseconds for
+//! a call, the shortest of several rounds, in turns. What they make of NaN and of numbers out of
+//! range differs.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! FLOATs rounded to a narrower type and held as FLOATs: a cast and the cast back in one pass over memory.
+//! FLOATs rounded to a narrower type and held as FLOATs: a cast and the cast back in one pass over
+//! memory.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +24,8 @@ pub(crate) struct Rounding(RoundingMethod);
 enum RoundingMethod {
     /// To the upper half of a FLOAT.
     UpperHalf,
-    /// To FLOAT16, with the conversion instructions where the level has them, else by the two casts.
+    /// To FLOAT16, with the conversion instructions where the level has them, else by the two
+    /// casts.
     Half { narrow: Arc<dyn Kernel>, widen: Arc<dyn Kernel> },
 }
 

@@ -1,6 +1,6 @@
-//! Outputs too large for the caches. An ordinary store first reads the line that it writes to; a streaming one does
-//! not, which saves up to a third of what such a cast moves. So the kernel writes tiles that stay in the first-level
-//! cache, and the tiles stream out.
+//! Outputs too large for the caches. An ordinary store first reads the line that it writes to; a
+//! streaming one does not, which saves up to a third of what such a cast moves. So the kernel
+//! writes tiles that stay in the first-level cache, and the tiles stream out.
 
 use std::mem::MaybeUninit;
 
@@ -9,11 +9,12 @@ use super::loops::Kernel;
 #[cfg(target_arch = "x86_64")]
 use super::x86;
 
-/// Casts that read and write so much, in bytes, are streamed: little of it would be left in a cache for the next reader.
+/// Casts that read and write so much, in bytes, are streamed: little of it would be left in a cache
+/// for the next reader.
 const STREAMED_FROM: usize = 64 << 20;
 
-/// Runs a kernel, which writes every byte of `dst`, over elements of `read` bytes that become elements of `written`
-/// bytes, as part of a cast of so many `elements`.
+/// Runs a kernel, which writes every byte of `dst`, over elements of `read` bytes that become
+/// elements of `written` bytes, as part of a cast of so many `elements`.
 #[inline]
 pub(crate) fn run(
     kernel: &dyn Kernel,

@@ -140,9 +140,9 @@ impl<S: Floats> Block for Low16Bits<S> {
 /// subnormal its smallest number: the sum is rounded as x is to be, and ends in how many units that
 /// is. Below the code of a number of the same exponent there are as many codes as units for each
 /// exponent. So the sum's exponent, and the units under it, are the code but for a constant, which
-/// the number that is added has in its last 16 bits: it is one part in 128 more than a power of two,
-/// and so many units less. Nothing is carried out of these bits, since the units are few, and they
-/// are an even number, so that ties go where they would.
+/// the number that is added has in its last 16 bits: it is one part in 128 more than a power of
+/// two, and so many units less. Nothing is carried out of these bits, since the units are few, and
+/// they are an even number, so that ties go where they would.
 pub(super) struct Small<S, const SIGNS_ZERO: bool> {
     /// The format's smallest exponent, in its place in a FLOAT.
     smallest: u32,
@@ -227,7 +227,8 @@ impl<S: Floats, const SIGNS_ZERO: bool> Block for Small<S, SIGNS_ZERO> {
         }
         sign = _mm256_and_si256(sign, _mm256_set1_epi8(self.sign as i8));
         if !SIGNS_ZERO {
-            // Neither a zero nor NaN, the sign alone, takes one; of a whole byte both are no more than 0.
+            // Neither a zero nor NaN, the sign alone, takes one; of a whole byte both are no more
+            // than 0.
             sign = _mm256_and_si256(sign, _mm256_cmpgt_epi8(code, _mm256_setzero_si256()));
         }
         store(in_order(_mm256_xor_si256(code, sign)), dst, 0);

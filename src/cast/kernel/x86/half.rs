@@ -51,7 +51,8 @@ pub(in crate::cast::kernel) fn from_half(
     }
 }
 
-/// Rounds as many elements as fill vectors to FLOAT16 and holds them as FLOAT, and returns how many.
+/// Rounds as many elements as fill vectors to FLOAT16 and holds them as FLOAT, and returns how
+/// many.
 pub(in crate::cast::kernel) fn round_to_half(level: Level, floats: &mut [f32]) -> usize {
     if floats.len() < NARROWEST {
         0
@@ -102,8 +103,8 @@ fn round_to_half_avx2(floats: &mut [f32]) {
     }
 }
 
-/// FLOAT16s in which a NaN, whose quiet bit is set, is the canonical one with its sign: without that,
-/// it is this one or above it.
+/// FLOAT16s in which a NaN, whose quiet bit is set, is the canonical one with its sign: without
+/// that, it is this one or above it.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn canonical(half: __m256i) -> __m256i {
@@ -138,7 +139,8 @@ fn first(elements: usize) -> __mmask8 {
     ((1u16 << elements) - 1) as __mmask8
 }
 
-/// DOUBLE to FLOAT16 by AVX-512, in registers; the rest, and all at other levels, by another kernel.
+/// DOUBLE to FLOAT16 by AVX-512, in registers; the rest, and all at other levels, by another
+/// kernel.
 pub(super) struct FromDoubles(pub(super) Arc<dyn Kernel>);
 
 // SAFETY: what whole vectors do not write, the other kernel does.

@@ -43,7 +43,8 @@ pub(in crate::cast::kernel) fn run(
         kernel.overwrite(level, part, tile);
         copy(level, tile, dst);
     }
-    // SAFETY: every x86-64 has it. It makes the streamed bytes visible to other threads in the order of the program.
+    // SAFETY: every x86-64 has it. It makes the streamed bytes visible to other threads in the
+    // order of the program.
     unsafe { _mm_sfence() };
 }
 
@@ -59,8 +60,8 @@ fn copy(level: Level, tile: &[u8], dst: &mut [MaybeUninit<u8>]) {
     let (lines, rest) = dst.split_at_mut(dst.len() / LINE * LINE);
     let (whole, remainder) = tile.split_at(lines.len());
     assert!(can_stream_to(whole) && can_stream_to(lines));
-    // SAFETY: both are lines of 64 bytes and aligned to as many, as was just asserted. The level says that the CPU has
-    // the instructions of AVX-512; those of the other every x86-64 has.
+    // SAFETY: both are lines of 64 bytes and aligned to as many, as was just asserted. The level
+    // says that the CPU has the instructions of AVX-512; those of the other every x86-64 has.
     unsafe {
         match level.avx512() {
             Some(_) => copy_avx512(whole, lines),

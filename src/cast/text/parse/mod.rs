@@ -37,8 +37,8 @@ impl Parse {
         }
     }
 
-    /// Writes an element for each text, by the instructions of a level; the index of the first that cannot be read is the
-    /// error.
+    /// Writes an element for each text, by the instructions of a level; the index of the first that
+    /// cannot be read is the error.
     #[inline]
     pub(crate) fn run(
         &self,
@@ -76,9 +76,10 @@ impl Parse {
 /// Parses elements; the index of the first that cannot be is the error.
 type Parser = fn(&[String], TargetBytes) -> Result<(), usize>;
 
-/// The parser for a numeric type: the number that a string spells, rounded once. It refuses what spells no number, and
-/// for integers what the type cannot hold. For a float narrower than FLOAT it makes a FLOAT, rounded to odd, from which
-/// one rounding to any such type is one rounding of the decimal.
+/// The parser for a numeric type: the number that a string spells, rounded once. It refuses what
+/// spells no number, and for integers what the type cannot hold. For a float narrower than FLOAT it
+/// makes a FLOAT, rounded to odd, from which one rounding to any such type is one rounding of the
+/// decimal.
 fn parser(to: ElementType) -> Parser {
     match (to.family(), to.bits()) {
         (Family::Bool, _) => |texts, target| each(texts, target, |t| parse_truth(t).map(u8::from)),
@@ -157,7 +158,8 @@ fn parse_any_f64(text: &str) -> Option<f64> {
     Some(if x.is_nan() { nan() } else { x })
 }
 
-/// `"true"`, `"false"`, or whether a numeric literal is other than zero. A literal too small for any DOUBLE is not zero.
+/// `"true"`, `"false"`, or whether a numeric literal is other than zero. A literal too small for
+/// any DOUBLE is not zero.
 fn parse_truth(text: &str) -> Option<bool> {
     let text = trimmed(text);
     if text.eq_ignore_ascii_case("true") {
@@ -170,16 +172,17 @@ fn parse_truth(text: &str) -> Option<bool> {
     Some(nearest.is_nan() || nearest != 0.0 || !Decimal::new(text).is_zero())
 }
 
-/// The DOUBLE that a literal is, or else the neighbouring one whose last bit is odd, if the nearest one `d` is so round
-/// that it may lie half-way between two codes of a narrower format. Beyond DOUBLE's range an infinity does as well: it
-/// overflows those formats too.
+/// The DOUBLE that a literal is, or else the neighbouring one whose last bit is odd, if the nearest
+/// one `d` is so round that it may lie half-way between two codes of a narrower format. Beyond
+/// DOUBLE's range an infinity does as well: it overflows those formats too.
 fn parse_odd(text: &str) -> Option<f64> {
     let short = ShortDecimal::parse(text);
     let nearest = match &short {
         Some(short) => short.nearest(),
         None => parse_any_f64(text)?,
     };
-    // No code of a format of at most 16 bits, and no half-way point, has more than 12 significant bits.
+    // No code of a format of at most 16 bits, and no half-way point, has more than 12 significant
+    // bits.
     const MORE_THAN_A_MIDPOINT_HAS: u64 = (1 << 40) - 1;
     let bits = nearest.to_bits();
     if bits & MORE_THAN_A_MIDPOINT_HAS != 0 || !nearest.is_finite() {
@@ -196,7 +199,8 @@ fn parse_odd(text: &str) -> Option<f64> {
     }))
 }
 
-/// A literal of at most 15 digits without an exponent: a mantissa and a power of ten that a DOUBLE holds exactly.
+/// A literal of at most 15 digits without an exponent: a mantissa and a power of ten that a DOUBLE
+/// holds exactly.
 struct ShortDecimal {
     negative: bool,
     mantissa: f64,
@@ -237,8 +241,8 @@ impl ShortDecimal {
         if self.negative { -magnitude } else { magnitude }
     }
 
-    /// How its magnitude compares with that of a DOUBLE of at most 13 significant bits, which times 5^15, of 35 bits, is
-    /// exact.
+    /// How its magnitude compares with that of a DOUBLE of at most 13 significant bits, which times
+    /// 5^15, of 35 bits, is exact.
     fn compare(&self, double: f64) -> Ordering {
         self.mantissa.total_cmp(&(double.abs() * self.scale))
     }

@@ -50,8 +50,9 @@ impl Spell {
 /// Spells elements of one type, over whatever the strings are.
 type Speller = fn(&[u8], &mut [String]);
 
-/// The type through which a numeric type is spelled, and the speller of that: the widest of its kind, but FLOAT for every
-/// float type up to it, so that the digits are those that read back as a FLOAT ([SEMANTICS §9](crate::semantics)).
+/// The type through which a numeric type is spelled, and the speller of that: the widest of its
+/// kind, but FLOAT for every float type up to it, so that the digits are those that read back as a
+/// FLOAT ([SEMANTICS §9](crate::semantics)).
 fn speller(from: ElementType) -> (ElementType, Speller) {
     match from.family() {
         Family::Float(_) if from == ElementType::Double => {
@@ -79,7 +80,8 @@ fn spell<S: Pod>(bytes: &[u8], texts: &mut [String], write: impl Fn(S, &mut Stri
     }
 }
 
-/// What an allocation for a string holds at least: allocators give no less, and a longer number then fits the next time.
+/// What an allocation for a string holds at least: allocators give no less, and a longer number
+/// then fits the next time.
 const ROOM: usize = 24;
 
 /// Writes pieces of text into an empty string, which allocates at most once.
@@ -103,7 +105,8 @@ fn write_truth(byte: u8, text: &mut String) {
     write_pieces(text, [if byte != 0 { "True" } else { "False" }]);
 }
 
-/// A FLOAT or a DOUBLE in plain notation with the fewest digits that read back to it ([SEMANTICS §9](crate::semantics)).
+/// A FLOAT or a DOUBLE in plain notation with the fewest digits that read back to it ([SEMANTICS
+/// §9](crate::semantics)).
 fn write_float<F: zmij::Float + Copy + Into<f64>>(x: F, text: &mut String) {
     let number: f64 = x.into();
     match () {
@@ -113,7 +116,8 @@ fn write_float<F: zmij::Float + Copy + Into<f64>>(x: F, text: &mut String) {
     }
 }
 
-/// As many zeros as the smallest DOUBLE has after its point, and more than the largest has before it.
+/// As many zeros as the smallest DOUBLE has after its point, and more than the largest has before
+/// it.
 const ZEROS: &str = match std::str::from_utf8(&[b'0'; 324]) {
     Ok(zeros) => zeros,
     Err(_) => unreachable!(),

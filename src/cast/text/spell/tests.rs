@@ -21,7 +21,8 @@ fn positional(shortest: &str) -> String {
     text
 }
 
-/// The recipe of [SEMANTICS §9](crate::semantics) as it stands there, over the standard library's formatting.
+/// The recipe of [SEMANTICS §9](crate::semantics) as it stands there, over the standard library's
+/// formatting.
 fn recipe<F>(x: F) -> String
 where
     F: std::fmt::Display + std::fmt::LowerExp + std::str::FromStr + PartialEq + Copy,

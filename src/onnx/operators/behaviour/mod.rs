@@ -1,4 +1,5 @@
-//! What this crate must know of operators beyond their schemas: one row for each, those left out that merely compute.
+//! What this crate must know of operators beyond their schemas: one row for each, those left out
+//! that merely compute.
 
 use crate::cast::element_type::ElementType;
 use crate::onnx::node::{NodeView, attribute, word};
@@ -18,11 +19,13 @@ pub(crate) struct Behaviour {
     pub(crate) type_attribute: Option<TypeAttribute>,
     /// Whether its value is a tensor or numbers among its attributes, perhaps repeated.
     pub(crate) makes_attributes: bool,
-    /// Whether its outputs are not determined by its inputs and what its subgraphs use: chance, or a body run many times.
+    /// Whether its outputs are not determined by its inputs and what its subgraphs use: chance, or
+    /// a body run many times.
     pub(crate) is_undetermined: bool,
     /// What it does with the sizes of tensors.
     pub(crate) sizes: Sizes,
-    /// The inputs that decide on its output's shape, of which tract makes use as symbols before the model runs.
+    /// The inputs that decide on its output's shape, of which tract makes use as symbols before the
+    /// model runs.
     pub(crate) shapes: InputPlaces,
     /// Those of them that are dimensions as they stand, of which tract keeps 32 bits.
     pub(crate) dimensions: InputPlaces,
@@ -50,7 +53,8 @@ impl InputPlaces {
 /// What an operator does with elements of a type that tract only carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ElementUse {
-    /// It moves the elements of these inputs to its outputs and looks at none of them. The other inputs say where to.
+    /// It moves the elements of these inputs to its outputs and looks at none of them. The other
+    /// inputs say where to.
     Moved(InputPlaces),
     /// The same, unless its attribute `reduction` says how to compute with them.
     MovedOrReduced(InputPlaces),
@@ -65,13 +69,15 @@ pub(crate) enum ElementUse {
 enum Fills {
     Nothing,
     Zero,
-    /// In the mode `constant` its third input; before opset 11 the attribute `value`; without either zero.
+    /// In the mode `constant` its third input; before opset 11 the attribute `value`; without
+    /// either zero.
     Constant,
 }
 
-/// What an operator does with sizes of tensors, which tract holds as symbols: what it computes with them symbolically and
-/// exactly. (tract-data's `TDim`: a sum, a product, a quotient without remainder; division rounds towards zero, but what it
-/// makes of a negative dividend depends on how the expression is simplified.)
+/// What an operator does with sizes of tensors, which tract holds as symbols: what it computes with
+/// them symbolically and exactly. (tract-data's `TDim`: a sum, a product, a quotient without
+/// remainder; division rounds towards zero, but what it makes of a negative dividend depends on how
+/// the expression is simplified.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sizes {
     /// It makes some.
@@ -92,7 +98,8 @@ pub(crate) enum Sizes {
     /// The greatest of all inputs.
     Most,
     Clips,
-    /// It compares two inputs. (tract takes what it cannot prove equal for unequal, so only what is sure beforehand is exact.)
+    /// It compares two inputs. (tract takes what it cannot prove equal for unequal, so only what is
+    /// sure beforehand is exact.)
     Compares,
     /// It makes a truth of truths.
     Decides,
@@ -138,7 +145,8 @@ impl Behaviour {
         }
     }
 
-    /// Whether a node fills places with a zero of its own, which for a type without zero would be another number.
+    /// Whether a node fills places with a zero of its own, which for a type without zero would be
+    /// another number.
     pub(crate) fn fills_with_zero(&self, node: &(impl NodeView + ?Sized)) -> bool {
         match self.fills {
             Fills::Nothing => false,
@@ -193,7 +201,8 @@ const fn moves(operator: &'static str) -> Behaviour {
     Behaviour { elements, ..computes(operator, Sizes::Moves(FIRST)) }
 }
 
-/// The same, with no more elements in the output than there are places for them in the other inputs.
+/// The same, with no more elements in the output than there are places for them in the other
+/// inputs.
 const fn keeps(operator: &'static str) -> Behaviour {
     Behaviour { sizes: Sizes::Keeps(FIRST), ..moves(operator) }
 }
@@ -207,7 +216,8 @@ const fn measures(operator: &'static str) -> Behaviour {
     Behaviour { elements: ElementUse::Measured, ..computes(operator, Sizes::Measures) }
 }
 
-/// An operator that writes elements of its third input into its first, or reduces both by an attribute.
+/// An operator that writes elements of its third input into its first, or reduces both by an
+/// attribute.
 const fn scatters(operator: &'static str) -> Behaviour {
     let elements = ElementUse::MovedOrReduced(FIRST_AND_THIRD);
     Behaviour { elements, ..computes(operator, Sizes::Moves(FIRST_AND_THIRD)) }

@@ -1,5 +1,5 @@
-//! Operators beyond ONNX's that tract builds by their names, whatever their domain: the types of their outputs, as ONNX
-//! Runtime's `docs/ContribOperators.md` has them.
+//! Operators beyond ONNX's that tract builds by their names, whatever their domain: the types of
+//! their outputs, as ONNX Runtime's `docs/ContribOperators.md` has them.
 
 use crate::cast::element_type::ElementType;
 use crate::onnx::node::NodeView;

@@ -1,5 +1,5 @@
-//! Which attributes, inputs and types of operators are honoured, and the check that a node has no others: tract's builders
-//! look at an operator's name alone, and at the attributes that they know.
+//! Which attributes, inputs and types of operators are honoured, and the check that a node has no
+//! others: tract's builders look at an operator's name alone, and at the attributes that they know.
 
 mod table;
 
@@ -32,12 +32,12 @@ pub(crate) struct DeclaredValue {
     pub(crate) rank: Option<usize>,
 }
 
-/// Checks that all that a node asks for is computed, and returns the attributes that it does not give and whose defaults tract
-/// has otherwise. `given` tells of its inputs by place. A node whose operator the program's user has registered may ask for
-/// anything.
-/// Fails when nothing here computes the node's operator or domain, when the operator's version does not have an attribute, an
-/// input or an output of the node's, lacks one, or has it with another type, and when it is not computed by an attribute's
-/// value or by an input's type.
+/// Checks that all that a node asks for is computed, and returns the attributes that it does not
+/// give and whose defaults tract has otherwise. `given` tells of its inputs by place. A node whose
+/// operator the program's user has registered may ask for anything. Fails when nothing here
+/// computes the node's operator or domain, when the operator's version does not have an attribute,
+/// an input or an output of the node's, lacks one, or has it with another type, and when it is not
+/// computed by an attribute's value or by an input's type.
 pub(crate) fn check(
     node: &Node,
     given: impl Fn(usize) -> Option<DeclaredValue>,
@@ -62,7 +62,8 @@ pub(crate) fn check(
     Ok(site.defaults_to_write())
 }
 
-/// Whether the node is of this crate's own, or an operator whose attributes are read where it is made private.
+/// Whether the node is of this crate's own, or an operator whose attributes are read where it is
+/// made private.
 fn is_checked_elsewhere(node: &Node) -> bool {
     node.domain == DOMAIN
         || Operator::of(node).is_some()
@@ -196,7 +197,8 @@ impl HonouredSite<'_> {
         usize::try_from(axis).is_ok_and(|axis| axis.checked_add(second) == Some(first))
     }
 
-    /// Checks that the version has the inputs and outputs that the node has, and the node those that it needs.
+    /// Checks that the version has the inputs and outputs that the node has, and the node those
+    /// that it needs.
     fn check_places(&self) -> Result<(), Error> {
         let node = self.node;
         let Some(schema) = schema::schema(&node.op_type, node.opset) else { return Ok(()) };

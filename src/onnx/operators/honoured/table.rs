@@ -44,7 +44,8 @@ static ROWS: LazyLock<HashMap<&str, HashMap<&str, HonouredRow>>> = LazyLock::new
     rows
 });
 
-/// What is computed of an operator, if it is one that something here computes. `domain` is empty for the default one.
+/// What is computed of an operator, if it is one that something here computes. `domain` is empty
+/// for the default one.
 pub(crate) fn row(domain: &str, operator: &str) -> Option<&'static HonouredRow> {
     ROWS.get(domain)?.get(operator)
 }

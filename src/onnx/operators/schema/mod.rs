@@ -1,5 +1,5 @@
-//! What ONNX says of its operators: a row per operator and version, made from the schemas of the onnx package by
-//! `scripts/operators/make_operator_table.py`, which also describes the columns.
+//! What ONNX says of its operators: a row per operator and version, made from the schemas of the
+//! onnx package by `scripts/operators/make_operator_table.py`, which also describes the columns.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -55,8 +55,9 @@ static SCHEMAS: LazyLock<HashMap<&str, Vec<Schema>>> = LazyLock::new(|| {
     schemas
 });
 
-/// An operator as it is in an opset: its newest version that is not newer. An operator that the opset does not have yet is
-/// taken as it is in its first version, since tract runs it. `None` for one that ONNX does not have.
+/// An operator as it is in an opset: its newest version that is not newer. An operator that the
+/// opset does not have yet is taken as it is in its first version, since tract runs it. `None` for
+/// one that ONNX does not have.
 pub(crate) fn schema(operator: &str, opset: i64) -> Option<&'static Schema> {
     let versions = versions(operator);
     versions.iter().rfind(|schema| schema.since <= opset).or(versions.first())

@@ -9,8 +9,9 @@ use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::node::{NodeView, attribute, int, refusal};
 
-/// The types of the outputs of a node at an opset, from those of its inputs; `None` where only tract's analysis, a tensor
-/// or a subgraph can tell, and for all outputs of an operator that ONNX does not have.
+/// The types of the outputs of a node at an opset, from those of its inputs; `None` where only
+/// tract's analysis, a tensor or a subgraph can tell, and for all outputs of an operator that ONNX
+/// does not have.
 pub(crate) fn output_types(
     node: &(impl NodeView + ?Sized),
     opset: i64,
@@ -127,8 +128,9 @@ pub(crate) fn held_type(node: &(impl NodeView + ?Sized)) -> Option<ElementType> 
     }
 }
 
-/// Whether what a node takes and makes depends on an attribute of the function that it stands in, so that only a call tells.
-/// Of operators of other domains nobody knows what their attributes decide.
+/// Whether what a node takes and makes depends on an attribute of the function that it stands in,
+/// so that only a call tells. Of operators of other domains nobody knows what their attributes
+/// decide.
 pub(crate) fn depends_on_call(node: &(impl NodeView + ?Sized)) -> bool {
     let behaviour = Behaviour::of(node);
     let typed_by = behaviour.type_attribute.map(|attribute| attribute.name);

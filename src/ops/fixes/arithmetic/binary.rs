@@ -1,16 +1,20 @@
 //! Arithmetic of two operands, where tract's is another.
 //!
-//! - `Mul` of an integer by itself: tract's `Square` computes in FLOAT, or has no such type (tract-core, `ops/math/mod.rs`).
+//! - `Mul` of an integer by itself: tract's `Square` computes in FLOAT, or has no such type
+//!   (tract-core, `ops/math/mod.rs`).
 //! - `Div` of an integer by 0, where tract panics.
-//! - `Mod`: tract takes it for commutative, and so for the remainder of the other division where the left operand is the one
-//!   that is broadcast; of dimensions it is the remainder of truncation, and the divisor one of 32 bits.
-//! - `Pow` of integers: tract cuts the exponent to 32 bits, takes a negative one for a large one, and types the result by
-//!   both operands. Of an integer by a float it cuts off what the integer's type does not hold, where a Cast does not.
-//! - `Mul`, `Add`, `Sub` and `Pow` with a constant: tract removes what changes nothing, and looks for
-//!   it in FLOAT. A DOUBLE of 1e-60 is a zero there, and 1 + 1e-10 a one; −0 + 0 is −0. Of other
-//!   factors it makes others too (`factors`).
-//! - `And`, `Or`, `Xor`, `BitwiseAnd`, `Mul`, `Add` and `Sub` with one value throughout, where sizes are open: tract
-//!   forgets them. `And`, `Or` and `Xor` of a result beyond the limits as well, which tract makes while it loads.
+//! - `Mod`: tract takes it for commutative, and so for the remainder of the other division where
+//!   the left operand is the one that is broadcast; of dimensions it is the remainder of
+//!   truncation, and the divisor one of 32 bits.
+//! - `Pow` of integers: tract cuts the exponent to 32 bits, takes a negative one for a large one,
+//!   and types the result by both operands. Of an integer by a float it cuts off what the integer's
+//!   type does not hold, where a Cast does not.
+//! - `Mul`, `Add`, `Sub` and `Pow` with a constant: tract removes what changes nothing, and looks
+//!   for it in FLOAT. A DOUBLE of 1e-60 is a zero there, and 1 + 1e-10 a one; −0 + 0 is −0. Of
+//!   other factors it makes others too (`factors`).
+//! - `And`, `Or`, `Xor`, `BitwiseAnd`, `Mul`, `Add` and `Sub` with one value throughout, where
+//!   sizes are open: tract forgets them. `And`, `Or` and `Xor` of a result beyond the limits as
+//!   well, which tract makes while it loads.
 //! - `PRelu` by a constant, as `Mul`.
 //! - `Equal` of BOOL, which tract does not have.
 
@@ -67,8 +71,8 @@ fn uniform(model: &TypedModel, inputs: &[OutletId]) -> TractResult<TVec<Option<f
     inputs.iter().map(value).collect()
 }
 
-/// Wires the operator with nothing removed, if both operands are floats and one is a constant of which `is_misread` says
-/// that tract takes it for another.
+/// Wires the operator with nothing removed, if both operands are floats and one is a constant of
+/// which `is_misread` says that tract takes it for another.
 fn unsimplified<T: BinMiniOp + Clone + PartialEq + Eq>(
     site: &HookSite,
     model: &mut TypedModel,
@@ -89,8 +93,8 @@ fn rounds_to(x: f64, other: f32) -> bool {
     x as f32 == other && x != f64::from(other)
 }
 
-/// Whether an operand has one value throughout, and one of open sizes is among them: tract forgets the
-/// sizes where the value is neutral, or the result is it (tract-core, `optim/uniform_mask.rs`).
+/// Whether an operand has one value throughout, and one of open sizes is among them: tract forgets
+/// the sizes where the value is neutral, or the result is it (tract-core, `optim/uniform_mask.rs`).
 fn is_open_uniform(model: &TypedModel, inputs: &[OutletId]) -> TractResult<bool> {
     let mut is_uniform = false;
     for input in inputs {
@@ -114,8 +118,9 @@ fn made(model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<TVec<usiz
     Ok(made.iter().map(|size| size.to_usize().ok()).collect())
 }
 
-/// Wires `And`, `Or`, `Xor` and `BitwiseAnd` of open sizes: an operand may turn out to be a constant when the model is simplified, and tract
-/// then makes a constant of the result, however large.
+/// Wires `And`, `Or`, `Xor` and `BitwiseAnd` of open sizes: an operand may turn out to be a
+/// constant when the model is simplified, and tract then makes a constant of the result, however
+/// large.
 pub(crate) fn logic(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some([ty, other]) = types(model, inputs)? else { return Ok(None) };
     if ty != other || ty != DatumType::Bool && !is_integer(ty) {
@@ -149,7 +154,8 @@ pub(crate) fn mul(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) 
     unsimplified(site, model, inputs, Mul, is_misread)
 }
 
-/// Has a product of floats that is part of an operator computed with NaN, also where a factor is 0: a scale, or `alpha`.
+/// Has a product of floats that is part of an operator computed with NaN, also where a factor is 0:
+/// a scale, or `alpha`.
 pub(crate) fn keep_product(model: &mut TypedModel, id: usize) -> TractResult<()> {
     let node = model.node(id);
     if is_float_product(node) && factors::have_zero(model, &node.inputs)? {
@@ -158,7 +164,8 @@ pub(crate) fn keep_product(model: &mut TypedModel, id: usize) -> TractResult<()>
     Ok(())
 }
 
-/// The same of all products in a branch, if it takes what may become 0: tract puts it into the model around it, where that is known.
+/// The same of all products in a branch, if it takes what may become 0: tract puts it into the
+/// model around it, where that is known.
 pub(crate) fn keep_products(branch: &mut TypedModel) {
     branch.nodes.iter_mut().for_each(leave_product);
 }
@@ -211,8 +218,8 @@ pub(crate) fn sub(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) 
     unsimplified(site, model, inputs, Sub, is_misread)
 }
 
-/// Of floats, tract multiplies by the divisor's reciprocal, which is left to it where that is as good;
-/// where the quotient is rounded to half precision, it is a division.
+/// Of floats, tract multiplies by the divisor's reciprocal, which is left to it where that is as
+/// good; where the quotient is rounded to half precision, it is a division.
 pub(crate) fn div(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some([a, b]) = types(model, inputs)? else { return Ok(None) };
     if a == b && is_integer(a) {
@@ -263,8 +270,9 @@ pub(crate) fn pow(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) 
     unsimplified(site, model, inputs, Pow, is_misread)
 }
 
-/// Wires the power by a number. By 0.5 it is a square root but for −∞ and −0. Powers by 1 and 2 stay tract's, which multiplies;
-/// by any other number tract's own waits for each element behind a product of its kernels ([`Level::clear_upper_halves`]).
+/// Wires the power by a number. By 0.5 it is a square root but for −∞ and −0. Powers by 1 and 2
+/// stay tract's, which multiplies; by any other number tract's own waits for each element behind a
+/// product of its kernels ([`Level::clear_upper_halves`]).
 fn by_a_number(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let (Some([a, b]), [base, exponent]) = (types(model, inputs)?, inputs) else { return Ok(None) };
     let Some(&Some(number)) = uniform(model, &[*exponent])?.first() else { return Ok(None) };
@@ -319,9 +327,10 @@ impl BinMiniOp for IntegerMul {
     binary_like!(self, Mul);
     binary_by!(self, Mul);
 
-    /// No neutral element is told to tract, which forgets the shape of a factor that it knows to be 1 throughout
-    /// (tract-core, `optim/uniform_mask.rs`). It is removed here where the other factor has all of the shape. Nor is 0 told to absorb
-    /// the other factor: that would not run any more, and not find out that a size is not what the plan took it for.
+    /// No neutral element is told to tract, which forgets the shape of a factor that it knows to be
+    /// 1 throughout (tract-core, `optim/uniform_mask.rs`). It is removed here where the other
+    /// factor has all of the shape. Nor is 0 told to absorb the other factor: that would not run
+    /// any more, and not find out that a size is not what the plan took it for.
     fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let [a, b] = &*node.inputs else { return Ok(None) };
         if a == b {

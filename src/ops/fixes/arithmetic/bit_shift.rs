@@ -1,5 +1,5 @@
-//! `BitShift` of signed integers, which ONNX has since opset 28, and by as many bits as there are or more, which it defines
-//! since then, as onnx's evaluator and ONNX Runtime had it before.
+//! `BitShift` of signed integers, which ONNX has since opset 28, and by as many bits as there are
+//! or more, which it defines since then, as onnx's evaluator and ONNX Runtime had it before.
 
 #![forbid(unsafe_code)]
 

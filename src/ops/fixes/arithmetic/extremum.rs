@@ -1,8 +1,9 @@
 //! `ReduceMax` and `ReduceMin` of floats.
 //!
-//! tract begins with the type's least finite number (tract-core, `ops/nn/reduce.rs`, `max_t` and `min_t`; in tract-linalg the
-//! kernels of FLOAT), and so has that for the maximum of minus infinities, and passes NaN by. Here it computes as it does,
-//! and where it has that number, or there is NaN, the elements are looked at once more.
+//! tract begins with the type's least finite number (tract-core, `ops/nn/reduce.rs`, `max_t` and
+//! `min_t`; in tract-linalg the kernels of FLOAT), and so has that for the maximum of minus
+//! infinities, and passes NaN by. Here it computes as it does, and where it has that number, or
+//! there is NaN, the elements are looked at once more.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::Axis;

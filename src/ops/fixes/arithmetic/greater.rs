@@ -1,7 +1,7 @@
 //! `Greater`, as `Less` of exchanged inputs.
 //!
-//! What tract 0.23 knows of `Greater` of dimensions is off by two (`CompGT`: a ≥ b − 1), and a selection by it, as by a mask, is
-//! then taken for decided. Of `Less` it knows the right thing.
+//! What tract 0.23 knows of `Greater` of dimensions is off by two (`CompGT`: a ≥ b − 1), and a
+//! selection by it, as by a mask, is then taken for decided. Of `Less` it knows the right thing.
 
 use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::Wired;

@@ -1,5 +1,5 @@
-//! `IsNaN` and `IsInf`. Of the results tract says that they are of the inputs' types where it has no kernel for these: of DOUBLE, and of
-//! FLOAT16 for `IsInf`.
+//! `IsNaN` and `IsInf`. Of the results tract says that they are of the inputs' types where it has
+//! no kernel for these: of DOUBLE, and of FLOAT16 for `IsInf`.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;

@@ -1,6 +1,7 @@
 //! Operators that compute on elements.
 //!
-//! - `binary`, `bit_shift`, `power`, `quotient` (by a `reciprocal` where that is as good), `remainder`: of two operands
+//! - `binary`, `bit_shift`, `power`, `quotient` (by a `reciprocal` where that is as good),
+//!   `remainder`: of two operands
 //! - `factors`: which products tract makes others
 //! - `reduce`, `extremum`, `sum`: along axes; `product`: `MatMul` and the like
 //! - `einsum`, `greater`, `is_nan`: single operators

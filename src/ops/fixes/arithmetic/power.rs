@@ -9,7 +9,8 @@ use crate::ops::host::hook::refused;
 use crate::ops::host::integers::{pairs, read, write};
 use crate::ops::host::label::Label;
 
-/// Powers that wrap around in the type of the base, as products do. A negative exponent is the reciprocal's, cut to an integer.
+/// Powers that wrap around in the type of the base, as products do. A negative exponent is the
+/// reciprocal's, cut to an integer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Power {
     /// For messages.

@@ -1,7 +1,8 @@
 //! `MatMul` and `Gemm` of the integers that tract's kernels do not have.
 //!
-//! tract panics when it looks for a kernel of INT64, UINT32 or UINT64 (tract-core, `ops/einsum`), and multiplies `Gemm` by
-//! factors of FLOAT. A `MatMulInteger` of constants it folds in FLOAT (`ops/einsum/eval.rs`, `eval_q`).
+//! tract panics when it looks for a kernel of INT64, UINT32 or UINT64 (tract-core, `ops/einsum`),
+//! and multiplies `Gemm` by factors of FLOAT. A `MatMulInteger` of constants it folds in FLOAT
+//! (`ops/einsum/eval.rs`, `eval_q`).
 
 use tract_onnx::tract_core::axes::Axis;
 use tract_onnx::tract_core::internal::*;
@@ -57,7 +58,8 @@ pub(crate) fn matmul(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId
     model.wire_node(&site.name, op, inputs).map(Some)
 }
 
-/// Wires `MatMulInteger` of constants, or by a zero point for each row in as many axes, as a product of INT32.
+/// Wires `MatMulInteger` of constants, or by a zero point for each row in as many axes, as a
+/// product of INT32.
 pub(crate) fn matmul_integer(
     site: &HookSite,
     model: &mut TypedModel,
@@ -107,7 +109,8 @@ pub(crate) fn matmul_integer(
     MatMulInference::default().wire(&site.name, model, &operands).map(Some)
 }
 
-/// Wires `Gemm` of integers and of DOUBLE, which tract multiplies by FLOATs. The factors of integers must be integers.
+/// Wires `Gemm` of integers and of DOUBLE, which tract multiplies by FLOATs. The factors of
+/// integers must be integers.
 pub(crate) fn gemm(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [a, b, rest @ ..] = inputs else { return Ok(None) };
     let ty = model.outlet_fact(*a)?.datum_type;

@@ -1,8 +1,8 @@
 //! Quotients of floats, which tract makes products with the reciprocal: they are rounded twice, and
 //! infinite where the divisor is subnormal (tract-core, `ops/math/mod.rs`, `declutter_div`).
 //!
-//! It is left to do so where it takes the factor into a product or a norm, which are sums of rounded
-//! numbers anyway, and where the reciprocal is exact (`reciprocal`).
+//! It is left to do so where it takes the factor into a product or a norm, which are sums of
+//! rounded numbers anyway, and where the reciprocal is exact (`reciprocal`).
 
 use std::ops::DivAssign;
 

@@ -58,9 +58,9 @@ fn is_scaled(node: &TypedNode) -> bool {
     node.op_is::<AxisOp>() || node.op_is::<TypedBinOp>()
 }
 
-/// Whether a value is taken never to be −0: a product's or a convolution's sum as it is, which begins at 0 (where all terms are
-/// negative and too small for the type, tract's kernels make −0 of it), or an integer, also one that is multiplied by a positive
-/// number.
+/// Whether a value is taken never to be −0: a product's or a convolution's sum as it is, which
+/// begins at 0 (where all terms are negative and too small for the type, tract's kernels make −0 of
+/// it), or an integer, also one that is multiplied by a positive number.
 pub(crate) fn is_never_negative_zero(model: &TypedModel, value: OutletId) -> bool {
     let is_sum = follows_product(model, value, |node| {
         let is_same = |op: &OnnxCast| op.conversion().source() == op.conversion().target();

@@ -1,8 +1,9 @@
 //! `ReduceSum`, `ReduceMean`, … of integers.
 //!
-//! tract sums integers in 32 bits (tract-core, `ops/nn/reduce.rs`, `q_sum_t`), and squares, exponents and logarithms are of
-//! floats only there. Here every number is exact until it is put into the result's type, where it wraps around. The root, the
-//! logarithm and the mean are cut towards zero.
+//! tract sums integers in 32 bits (tract-core, `ops/nn/reduce.rs`, `q_sum_t`), and squares,
+//! exponents and logarithms are of floats only there. Here every number is exact until it is put
+//! into the result's type, where it wraps around. The root, the logarithm and the mean are cut
+//! towards zero.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{ArrayD, IxDyn};
@@ -236,7 +237,8 @@ pub(crate) fn reduced<D: Clone + One>(shape: &[D], axes: &[usize]) -> TVec<D> {
     shape.iter().enumerate().map(size).collect()
 }
 
-/// The axes that are kept and then those that are reduced, so that what becomes one element stands together.
+/// The axes that are kept and then those that are reduced, so that what becomes one element stands
+/// together.
 pub(crate) fn kept_first(rank: usize, axes: &[usize]) -> TVec<usize> {
     (0..rank).filter(|axis| !axes.contains(axis)).chain(axes.iter().copied()).collect()
 }
@@ -326,7 +328,8 @@ impl TypedOp for IntegerReduce {
         mapping_apart(inputs, &self.axes)
     }
 
-    // In their order: where the last occurrence lies depends on that of the elements, which an axis moved changes.
+    // In their order: where the last occurrence lies depends on that of the elements, which an axis
+    // moved changes.
     along_axes!(self, self.axes, |axes| IntegerReduce { axes, ..self.clone() });
 
     as_op!();

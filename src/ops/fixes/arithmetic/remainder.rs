@@ -84,7 +84,8 @@ pub(crate) struct RemainderOfDims {
 }
 
 impl RemainderOfDims {
-    /// Wires it, or leaves it to tract where that is right: dimensions that are not negative by a positive number.
+    /// Wires it, or leaves it to tract where that is right: dimensions that are not negative by a
+    /// positive number.
     pub(crate) fn wire(
         self,
         site: &HookSite,

@@ -233,7 +233,8 @@ fn row<T>(rows: &[T], index: usize, len: usize) -> &[T] {
     rows.get(index * len..(index + 1) * len).unwrap_or_default()
 }
 
-/// Where the first query of a head stands among the keys, of which a cache has so many that are no padding.
+/// Where the first query of a head stands among the keys, of which a cache has so many that are no
+/// padding.
 fn first_place(
     batch: usize,
     head: usize,

@@ -1,10 +1,12 @@
 //! ONNX's `Attention`, and `MultiHeadAttention` of ONNX Runtime's where it looks back only.
 //!
-//! tract's `Sdpa` has no softcap, no windows, no lengths of a cache and no fourth output; its causal mask does not count the past
-//! (tract-onnx, `ops/nn/attention.rs`), and a row of which everything is hidden is NaN. Here `Attend` computes what
-//! the standard says. tract's operator stays where nothing hides but a causal mask without a past.
+//! tract's `Sdpa` has no softcap, no windows, no lengths of a cache and no fourth output; its
+//! causal mask does not count the past (tract-onnx, `ops/nn/attention.rs`), and a row of which
+//! everything is hidden is NaN. Here `Attend` computes what the standard says. tract's operator
+//! stays where nothing hides but a causal mask without a past.
 //!
-//! - `op`: the operator; `shapes`: its sizes; `compute`: its elements; `bias`: what it sees and what it adds
+//! - `op`: the operator; `shapes`: its sizes; `compute`: its elements; `bias`: what it sees and
+//!   what it adds
 
 mod bias;
 mod compute;
@@ -234,7 +236,8 @@ impl Expansion for Attention {
 }
 
 impl Attention {
-    /// Whether tract's causal mask, if there is one, is the standard's: where lengths are symbols it is one of equal lengths.
+    /// Whether tract's causal mask, if there is one, is the standard's: where lengths are symbols
+    /// it is one of equal lengths.
     fn sees_as_stock(&self, shapes: &[&[TDim]]) -> bool {
         let length = |place: usize| {
             let shape: &[TDim] = shapes.get(place).copied().unwrap_or_default();

@@ -47,7 +47,8 @@ pub(crate) struct Attend {
     /// How many keys before, and behind, a query's own it sees, if not all.
     pub(super) left: Option<usize>,
     pub(super) right: Option<usize>,
-    /// When the products are put out: as they are, after the softcap, with what is added, after the softmax.
+    /// When the products are put out: as they are, after the softcap, with what is added, after the
+    /// softmax.
     pub(super) mode: usize,
     /// Whether the softmax is computed in DOUBLE.
     pub(super) in_double: bool,

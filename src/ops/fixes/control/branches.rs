@@ -1,9 +1,9 @@
 //! `If`, whose two branches may have different values.
 //!
-//! tract 0.23 takes what is known of the then-branch's outputs, constants included, for what is known of the `If`
-//! (`IfThenElse::output_facts`). A `Cast` after an `If` whose then-branch returns a constant would then be folded to that
-//! constant, whichever branch runs. Here the then-branch keeps to itself what the else-branch does not share, and each `If`
-//! keeps the name of its node.
+//! tract 0.23 takes what is known of the then-branch's outputs, constants included, for what is
+//! known of the `If` (`IfThenElse::output_facts`). A `Cast` after an `If` whose then-branch returns
+//! a constant would then be folded to that constant, whichever branch runs. Here the then-branch
+//! keeps to itself what the else-branch does not share, and each `If` keeps the name of its node.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
@@ -154,7 +154,8 @@ impl TypedOp for Hidden {
         Ok(inputs.iter().map(|input| input.datum_type.fact(input.shape.clone())).collect())
     }
 
-    /// Once the condition is known the branch stands in the model itself, where there is nothing left to hide.
+    /// Once the condition is known the branch stands in the model itself, where there is nothing
+    /// left to hide.
     fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         if model.outputs.contains(&node.id.into()) {
             return Ok(None);

@@ -1,8 +1,9 @@
 //! Classifiers whose labels are texts, and linear ones of one row.
 //!
-//! tract makes a zero of the labels' type for what no label is found for, and STRING has none; of two labels it takes one row of
-//! coefficients by `multi_class` alone, and it multiplies by rows that are longer than what they are given (tract-onnx,
-//! `ops/ml/linear_classifier.rs`, `ops/ml/linear_regressor.rs`, `ops/ml/tree_ensemble_classifier.rs`).
+//! tract makes a zero of the labels' type for what no label is found for, and STRING has none; of
+//! two labels it takes one row of coefficients by `multi_class` alone, and it multiplies by rows
+//! that are longer than what they are given (tract-onnx, `ops/ml/linear_classifier.rs`,
+//! `ops/ml/linear_regressor.rs`, `ops/ml/tree_ensemble_classifier.rs`).
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
@@ -16,7 +17,8 @@ use crate::ops::host::hook::{Hook, HookSite, Instead};
 use crate::ops::host::hooked::build_hooked;
 use crate::ops::host::stock::Built;
 
-/// Builds tract's `LinearClassifier`, of one row where there is one intercept, whatever `multi_class` is.
+/// Builds tract's `LinearClassifier`, of one row where there is one intercept, whatever
+/// `multi_class` is.
 pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     let mut stock = node.clone();
     if labels(node) == 2 && given(node, "intercepts") == 1 {
@@ -51,8 +53,8 @@ pub(crate) fn regressor(site: &HookSite, model: &mut TypedModel, inputs: &[Outle
     with_logistic(site, model, inputs, |_, _, _| Ok(None))
 }
 
-/// What is wired of a node, by tract where that is nothing, with a sigmoid that tells what is far from 0 apart; tract's ends at
-/// 4.5e-7 (tract-linalg, `generic/sigmoid.rs`).
+/// What is wired of a node, by tract where that is nothing, with a sigmoid that tells what is far
+/// from 0 apart; tract's ends at 4.5e-7 (tract-linalg, `generic/sigmoid.rs`).
 pub(crate) fn with_logistic(
     site: &HookSite,
     model: &mut TypedModel,
@@ -90,7 +92,8 @@ fn check(site: &HookSite, model: &TypedModel, inputs: &[OutletId], rows: usize) 
     }
 }
 
-/// The labels and scores of a classifier whose labels are texts; none of one whose labels are numbers.
+/// The labels and scores of a classifier whose labels are texts; none of one whose labels are
+/// numbers.
 pub(crate) fn with_texts(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let texts: Option<Vec<&str>> = site.proto.get_attr_opt_vec("classlabels_strings")?;
     let Some(texts) = texts.filter(|texts| !texts.is_empty()) else { return Ok(None) };
@@ -111,8 +114,8 @@ pub(crate) fn with_texts(site: &HookSite, model: &mut TypedModel, inputs: &[Outl
     Ok(Some(wires))
 }
 
-/// The texts at places. An operator of ours, since tract moves axes into the constant that a `Gather` takes from, and cannot of
-/// STRING.
+/// The texts at places. An operator of ours, since tract moves axes into the constant that a
+/// `Gather` takes from, and cannot of STRING.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Texts(Vec<String>);
 

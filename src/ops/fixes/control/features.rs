@@ -1,6 +1,7 @@
-//! Trees over DOUBLE, which tract rounds to FLOAT before it compares: whether a number is below a threshold, a FLOAT, is told by
-//! the next FLOAT that is not above it, and whether it is above by the next that is not below. So each feature becomes three, and
-//! each node of a tree asks for the one that its comparison is told by.
+//! Trees over DOUBLE, which tract rounds to FLOAT before it compares: whether a number is below a
+//! threshold, a FLOAT, is told by the next FLOAT that is not above it, and whether it is above by
+//! the next that is not below. So each feature becomes three, and each node of a tree asks for the
+//! one that its comparison is told by.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
@@ -92,8 +93,8 @@ pub(super) fn bounded(
     }
 }
 
-/// Of each DOUBLE of rows the next FLOAT that is not above it, the next that is not below, and itself where it is a FLOAT, or else
-/// one that no finite FLOAT is equal to.
+/// Of each DOUBLE of rows the next FLOAT that is not above it, the next that is not below, and
+/// itself where it is a FLOAT, or else one that no finite FLOAT is equal to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Features;
 

@@ -1,5 +1,5 @@
-//! Operators that run a body (`branches` of `If`, `scan`), follow trees (`tree_ensemble`, `features` and `classes` of them), or draw
-//! (`random`).
+//! Operators that run a body (`branches` of `If`, `scan`), follow trees (`tree_ensemble`,
+//! `features` and `classes` of them), or draw (`random`).
 
 pub(crate) mod branches;
 pub(crate) mod classes;

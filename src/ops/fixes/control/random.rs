@@ -1,6 +1,7 @@
 //! `RandomNormal`, `RandomUniform` and those that take another value's shape.
 //!
-//! tract tells the latter by the name of the node, where it means that of the operator (tract-onnx, `ops/random.rs`).
+//! tract tells the latter by the name of the node, where it means that of the operator (tract-onnx,
+//! `ops/random.rs`).
 
 use anyhow::Context;
 use tract_onnx::model::ParsingContext;

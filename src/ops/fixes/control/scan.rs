@@ -1,17 +1,19 @@
 //! `Scan` whose numbers of inputs and outputs do not fit, and `Scan` that collects a constant.
 //!
-//! tract subtracts the numbers unchecked, and counts from there without end (tract-onnx, `ops/rec/scan.rs`).
+//! tract subtracts the numbers unchecked, and counts from there without end (tract-onnx,
+//! `ops/rec/scan.rs`).
 //!
-//! tract takes what makes an output out of the body and computes it for all elements at once. A constant it takes for such
-//! too, though it is of one element: the model is refused, or never loaded where there is but one (tract-core,
-//! `ops/scan/decluttered.rs`, `declutter_pull_batcheable_output`). Here such an output is the constant repeated, beside the
+//! tract takes what makes an output out of the body and computes it for all elements at once. A
+//! constant it takes for such too, though it is of one element: the model is refused, or never
+//! loaded where there is but one (tract-core, `ops/scan/decluttered.rs`,
+//! `declutter_pull_batcheable_output`). Here such an output is the constant repeated, beside the
 //! `Scan`.
 //!
-//! What has a state inside of a body keeps it from one turn of the body to the next (tract-core, `ops/scan/optimized.rs`, `eval`). Here
-//! it begins anew at each.
+//! What has a state inside of a body keeps it from one turn of the body to the next (tract-core,
+//! `ops/scan/optimized.rs`, `eval`). Here it begins anew at each.
 //!
-//! Of a product it takes out without a state, nothing is left in the body but the place of an axis, which tract moves to and fro
-//! without end. Here such an output is kept apart from the product.
+//! Of a product it takes out without a state, nothing is left in the body but the place of an axis,
+//! which tract moves to and fro without end. Here such an output is kept apart from the product.
 
 use std::collections::HashSet;
 
@@ -81,8 +83,8 @@ fn begin_anew(body: &mut TypedModel) {
     }
 }
 
-/// Keeps the outputs that come of a product and of no state apart from it, and outputs in two directions from each other: tract
-/// takes one of them for what the other is made of.
+/// Keeps the outputs that come of a product and of no state apart from it, and outputs in two
+/// directions from each other: tract takes one of them for what the other is made of.
 fn keep_products(scan: &mut Scan) -> TractResult<()> {
     let sources = scan.body.inputs.iter().zip(&scan.input_mapping);
     let states: Vec<OutletId> =

@@ -1,10 +1,14 @@
-//! `TreeEnsembleClassifier` of two classes whose trees have weights for one, as scikit-learn and LightGBM are exported.
+//! `TreeEnsembleClassifier` of two classes whose trees have weights for one, as scikit-learn and
+//! LightGBM are exported.
 //!
-//! tract gives every row the first label there, since it looks for the largest of one score and a zero, and takes only as many
-//! base values as classes (tract-onnx, `ops/ml/tree_ensemble_classifier.rs`). The rule is that of ONNX Runtime: a score beyond
-//! 0.5 is the second class where no weight is negative, one beyond 0 where some are; scores of one class know no softmax.
+//! tract gives every row the first label there, since it looks for the largest of one score and a
+//! zero, and takes only as many base values as classes (tract-onnx,
+//! `ops/ml/tree_ensemble_classifier.rs`). The rule is that of ONNX Runtime: a score beyond 0.5 is
+//! the second class where no weight is negative, one beyond 0 where some are; scores of one class
+//! know no softmax.
 //!
-//! It rounds DOUBLE to FLOAT before it compares (tract-onnx-opl, `ml/tree_ensemble_classifier.rs`, `eval`): see `features`.
+//! It rounds DOUBLE to FLOAT before it compares (tract-onnx-opl, `ml/tree_ensemble_classifier.rs`,
+//! `eval`): see `features`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -41,8 +45,8 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     Ok((hooked(context, node, trees, Hook::Instead(wire)), vec![]))
 }
 
-/// Has a node that asks for at least a value ask for less, with its children and the way of NaN exchanged: tract takes it for a
-/// leaf (tract-onnx-opl, `ml/tree.rs`, `Cmp::try_from`).
+/// Has a node that asks for at least a value ask for less, with its children and the way of NaN
+/// exchanged: tract takes it for a leaf (tract-onnx-opl, `ml/tree.rs`, `Cmp::try_from`).
 fn ask_less(node: &mut NodeProto) {
     let modes = node.attribute.iter_mut().find(|attribute| attribute.name == "nodes_modes");
     let Some(modes) = modes else { return };
@@ -79,8 +83,8 @@ fn ask_less(node: &mut NodeProto) {
     }
 }
 
-/// Checks that every weight is of a class: tract adds it to the score at that place without looking whether there is one
-/// (tract-onnx-opl, `ml/tree.rs`, `eval_unchecked`).
+/// Checks that every weight is of a class: tract adds it to the score at that place without looking
+/// whether there is one (tract-onnx-opl, `ml/tree.rs`, `eval_unchecked`).
 fn check_classes(node: &NodeProto) -> TractResult<()> {
     let ids: Vec<i64> = node.get_attr_opt_vec("class_ids")?.unwrap_or_default();
     let count = labels(node)?.len();
@@ -93,8 +97,9 @@ fn check_classes(node: &NodeProto) -> TractResult<()> {
     }
 }
 
-/// Checks that every path in a tree ends: tract follows it while it runs the model. For tract the id of a node is its place in its
-/// tree as well (`ops/ml/tree_ensemble_classifier.rs`, `parse_nodes_data`).
+/// Checks that every path in a tree ends: tract follows it while it runs the model. For tract the
+/// id of a node is its place in its tree as well (`ops/ml/tree_ensemble_classifier.rs`,
+/// `parse_nodes_data`).
 fn check_trees(node: &NodeProto) -> TractResult<()> {
     let numbers =
         |name| -> TractResult<Vec<i64>> { Ok(node.get_attr_opt_vec(name)?.unwrap_or_default()) };

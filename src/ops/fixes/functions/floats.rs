@@ -7,10 +7,12 @@ use super::pairs::{
 /// 2√(2/π), and times 0.044715: what `Gelu`'s approximation is the sigmoid of.
 const TANH_GELU: [(f32, f32); 2] = [(1.595_769_2, -4.534_068e-8), (0.071_354_814, 2.398_832_4e-9)];
 
-/// Beyond it e^−x is 0 to a FLOAT, even times an x that is 2^20 times as large; e^−126.3 itself is 0.86 · 2^−182.
+/// Beyond it e^−x is 0 to a FLOAT, even times an x that is 2^20 times as large; e^−126.3 itself is
+/// 0.86 · 2^−182.
 const FARTHEST: f32 = 126.3;
 
-/// 1 / (1 + e^−(x + rest)) as a pair, and by which two numbers it is to be multiplied one after the other.
+/// 1 / (1 + e^−(x + rest)) as a pair, and by which two numbers it is to be multiplied one after the
+/// other.
 #[inline(always)]
 fn logistic<const FUSED: bool>(x: f32, rest: f32) -> ((f32, f32), [f32; 2]) {
     let is_far = x.abs() > FARTHEST;
@@ -84,7 +86,8 @@ pub(super) fn tanh<const FUSED: bool>(x: f32) -> f32 {
     (quotient + rest).copysign(x)
 }
 
-/// x from 0 on times `scale`, below alpha · (e^(x / divisor) − 1): `alpha` and 1 / `divisor`, `inverse`, are pairs.
+/// x from 0 on times `scale`, below alpha · (e^(x / divisor) − 1): `alpha` and 1 / `divisor`,
+/// `inverse`, are pairs.
 #[inline(always)]
 pub(super) fn elu<const FUSED: bool>(
     x: f32,
@@ -144,7 +147,8 @@ pub(super) fn mish<const FUSED: bool>(x: f32) -> f32 {
     if x > 20.0 { x } else { times::<FUSED>(x, pair, scales) }
 }
 
-/// erf(x) / x − 1 in powers of x², of x up to 0.875, and −ln(erfc(x)) / x in those of x, from there to 4.
+/// erf(x) / x − 1 in powers of x², of x up to 0.875, and −ln(erfc(x)) / x in those of x, from there
+/// to 4.
 const ERF_NEAR: [f32; 7] = [
     0.128_379_17,
     -0.376_126_36,
@@ -175,8 +179,8 @@ pub(super) fn erf<const FUSED: bool>(x: f32) -> f32 {
     value.copysign(x)
 }
 
-/// Φ(−u) · e^(u²/2) · (1 + 0.3 u), Φ being the normal distribution, in powers of 1 / (1 + 0.3 u) − 1/2, of u up to 15;
-/// what the first two are more than these; and the 0.3.
+/// Φ(−u) · e^(u²/2) · (1 + 0.3 u), Φ being the normal distribution, in powers of 1 / (1 + 0.3 u) −
+/// 1/2, of u up to 15; what the first two are more than these; and the 0.3.
 const TAIL: [f32; 10] = [
     0.221_970_62,
     0.329_158_96,

@@ -31,7 +31,8 @@ pub(super) fn join(function: &ElementFunction, model: &TypedModel, node: &TypedN
     Ok(Some(patch))
 }
 
-/// A function, what it is of, and the node whose value it makes, if that is another one than where it was found.
+/// A function, what it is of, and the node whose value it makes, if that is another one than where
+/// it was found.
 type Joined = Option<(ElementFunction, OutletId, Option<usize>)>;
 
 /// tract's own root, where nothing but a reciprocal is made of it, as a norm does.

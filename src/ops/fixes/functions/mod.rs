@@ -1,9 +1,11 @@
 //! Functions of one number, right at both ends and for NaN.
 //!
-//! tract computes many of them as FLOAT formulas that overflow or cancel, or by kernels that are right to some 1e-7 and end at
-//! some number (tract-hir, `ops/activations.rs`; tract-onnx, `ops/nn`; tract-linalg, `generic/sigmoid.rs` and `tanh.rs`), takes
-//! NaN for a number in maxima and minima, and has few of them in DOUBLE. Here FLOAT and FLOAT16 are computed in FLOATs of which
-//! two are one number where that takes it, and DOUBLE by the functions of the standard library and of `libm`.
+//! tract computes many of them as FLOAT formulas that overflow or cancel, or by kernels that are
+//! right to some 1e-7 and end at some number (tract-hir, `ops/activations.rs`; tract-onnx,
+//! `ops/nn`; tract-linalg, `generic/sigmoid.rs` and `tanh.rs`), takes NaN for a number in maxima
+//! and minima, and has few of them in DOUBLE. Here FLOAT and FLOAT16 are computed in FLOATs of
+//! which two are one number where that takes it, and DOUBLE by the functions of the standard
+//! library and of `libm`.
 //!
 //! - `floats`: the kernels; `pairs`: what they are made of
 //! - `wire`: where they take tract's place; `join`: several operators that are one
@@ -38,7 +40,8 @@ members! {
         /// At least `alpha` and at most `beta`: `Relu` and `Clip`.
         Bound,
         Celu,
-        /// As tract's, which waits for each element behind a product of its kernels ([`Level::clear_upper_halves`]).
+        /// As tract's, which waits for each element behind a product of its kernels
+        /// ([`Level::clear_upper_halves`]).
         Cos,
         Elu,
         Erf,
@@ -127,7 +130,8 @@ impl ElementFunction {
                 }
             }
             Kind::Mish => {
-                // tanh(ln(1 + e)) of e = e^x, which is 1 to more than a DOUBLE's precision from 40 on.
+                // tanh(ln(1 + e)) of e = e^x, which is 1 to more than a DOUBLE's precision from 40
+                // on.
                 let power = if x > 40.0 { 40.0 } else { x }.exp();
                 let ratio = power * (power + 2.0);
                 x * (ratio / (ratio + 2.0))
@@ -205,7 +209,8 @@ impl ElementFunction {
         }
     }
 
-    /// In FLOAT arithmetic, where there is a kernel for the function and its attributes; whether there is.
+    /// In FLOAT arithmetic, where there is a kernel for the function and its attributes; whether
+    /// there is.
     #[allow(clippy::cast_possible_truncation, reason = "attributes are FLOATs")]
     fn by_kernel(&self, level: Level, elements: &mut [f32]) -> bool {
         let (alpha, beta) = (self.alpha as f32, self.beta as f32);
@@ -268,8 +273,8 @@ impl ElementFunction {
         }
     }
 
-    /// The operators of tract's that make the same of anything but NaN, where a product takes them into it: its kernels keep
-    /// NaN on CPUs of which that is known.
+    /// The operators of tract's that make the same of anything but NaN, where a product takes them
+    /// into it: its kernels keep NaN on CPUs of which that is known.
     fn fused(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let [input] = &*node.inputs else { return Ok(None) };
         let fact = model.outlet_fact(*input)?;
@@ -297,7 +302,8 @@ impl ElementFunction {
     }
 }
 
-/// Whether the kernels of products keep NaN in a maximum with a scalar: `vmaxps` has its second operand there, and `fmax` NaN.
+/// Whether the kernels of products keep NaN in a maximum with a scalar: `vmaxps` has its second
+/// operand there, and `fmax` NaN.
 const KEEPS_NAN: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
 /// Whether a value is only used here, and made by a product, or by changes of its axes alone.

@@ -1,7 +1,8 @@
-//! FLOATs in pairs whose sum is the number: what the elementary functions are made of, without branches, so that loops of
-//! them are made of vector instructions. NaN stays NaN.
+//! FLOATs in pairs whose sum is the number: what the elementary functions are made of, without
+//! branches, so that loops of them are made of vector instructions. NaN stays NaN.
 //!
-//! `FUSED` says whether the CPU has an instruction that rounds a product and a sum once. The bits are the same without.
+//! `FUSED` says whether the CPU has an instruction that rounds a product and a sum once. The bits
+//! are the same without.
 
 use std::f32::consts::{LN_2, LOG2_E};
 
@@ -25,7 +26,8 @@ pub(super) fn fma<const FUSED: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FUSED {
         return a.mul_add(b, c);
     }
-    // The product is exact in DOUBLE, and the sum rounded to odd there, so that its second rounding is as the only one.
+    // The product is exact in DOUBLE, and the sum rounded to odd there, so that its second rounding
+    // is as the only one.
     let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));
     let sum = product + c;
     let other = sum - product;
@@ -47,7 +49,8 @@ pub(super) fn series<const FUSED: bool>(coefficients: &[f32], x: f32) -> f32 {
     sum
 }
 
-/// One of two numbers. What computes both is not computed twice over, as compilers make of a condition.
+/// One of two numbers. What computes both is not computed twice over, as compilers make of a
+/// condition.
 #[inline(always)]
 pub(super) fn pick(mask: u32, set: f32, unset: f32) -> f32 {
     f32::from_bits(unset.to_bits() ^ ((unset.to_bits() ^ set.to_bits()) & mask))
@@ -84,8 +87,8 @@ pub(super) fn power<const FUSED: bool>(x: f32, rest: f32) -> Exponential {
     Exponential { bits: sum.to_bits(), high, low }
 }
 
-/// 2^k of 2^(k + 64), to be added to 1 or 2: 0 below 2^-50, which changes nothing there and whose square would soon be a subnormal
-/// number. CPUs are slow with these.
+/// 2^k of 2^(k + 64), to be added to 1 or 2: 0 below 2^-50, which changes nothing there and whose
+/// square would soon be a subnormal number. CPUs are slow with these.
 #[inline(always)]
 pub(super) fn beside_one(up: f32) -> f32 {
     const LEAST: f32 = 16_384.0;

@@ -1,4 +1,5 @@
-//! Every kernel at every level of this CPU: the same bits as without instructions that round a product and a sum once.
+//! Every kernel at every level of this CPU: the same bits as without instructions that round a
+//! product and a sum once.
 
 use super::{ElementFunction, Kind};
 use crate::cast::kernel::level::Level;

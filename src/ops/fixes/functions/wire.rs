@@ -84,7 +84,8 @@ fn named(
     Ok(Some(ElementFunction { kind, alpha, beta }))
 }
 
-/// The bounds of a `Clip`, where they are numbers: an infinity where there is none, and before opset 11 the farthest FLOAT.
+/// The bounds of a `Clip`, where they are numbers: an infinity where there is none, and before
+/// opset 11 the farthest FLOAT.
 fn bounds(
     site: &HookSite,
     model: &TypedModel,

@@ -1,8 +1,9 @@
 //! `Expand` to a shape that is data: an input of the model, or computed from one.
 //!
-//! tract 0.23 broadcasts to what the model declares of the result's shape then, whatever the data says, and loads no model
-//! that declares nothing. Here a declaration types the model, and running it fails where the data asks for something else; a
-//! size that is not declared is a symbol, which the plan binds to what the data asks for.
+//! tract 0.23 broadcasts to what the model declares of the result's shape then, whatever the data
+//! says, and loads no model that declares nothing. Here a declaration types the model, and running
+//! it fails where the data asks for something else; a size that is not declared is a symbol, which
+//! the plan binds to what the data asks for.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
@@ -81,7 +82,8 @@ impl Expansion for Expand {
         let rank = model.outlet_fact(*input)?.rank().max(length.to_usize()?);
         let declared = &source.outlet_fact(node.id.into())?.shape;
         let declared = |axis: usize| declared.dims().nth(axis).and_then(|dim| dim.concretize());
-        // Nothing is run on what has no elements, so nothing would find out that a declaration is wrong.
+        // Nothing is run on what has no elements, so nothing would find out that a declaration is
+        // wrong.
         let is_empty = (0..rank).any(|axis| declared(axis).is_some_and(|dim| dim == 0.to_dim()));
         let of_input = model.outlet_fact(*input)?.shape.to_tvec();
         let first = rank - of_input.len();
@@ -98,7 +100,8 @@ impl Expansion for Expand {
     }
 }
 
-/// Broadcasts its first input to the dimensions that are its second, which must amount to the declared shape.
+/// Broadcasts its first input to the dimensions that are its second, which must amount to the
+/// declared shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExpandAsDeclared {
     /// For messages.

@@ -1,6 +1,6 @@
-//! Indices of `Gather`, `GatherElements` and `ScatterElements`, of which tract does not look whether the axis has them: one that
-//! it has not ends in a panic that names no node (tract-core, `ops/array/gather.rs`, `gather_elements.rs` and
-//! `scatter_elements.rs`).
+//! Indices of `Gather`, `GatherElements` and `ScatterElements`, of which tract does not look
+//! whether the axis has them: one that it has not ends in a panic that names no node (tract-core,
+//! `ops/array/gather.rs`, `gather_elements.rs` and `scatter_elements.rs`).
 
 use tract_onnx::tract_core::internal::*;
 
@@ -18,8 +18,8 @@ pub(crate) fn gather(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId
     site.wire_stock(model, &[&[*data, checked], rest].concat()).map(Some)
 }
 
-/// The indices behind what looks at them when the model runs; `None` where it is known that the axis has them, or nothing can be
-/// told. Fails when it is known that the axis has not all of them.
+/// The indices behind what looks at them when the model runs; `None` where it is known that the
+/// axis has them, or nothing can be told. Fails when it is known that the axis has not all of them.
 pub(super) fn checked(
     site: &HookSite,
     model: &mut TypedModel,

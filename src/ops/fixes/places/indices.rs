@@ -1,8 +1,9 @@
 //! Indices of `GatherND` and `ScatterND`, from either end of an axis.
 //!
-//! tract cuts those of `GatherND` to 32 bits and does not count from the end of an axis, nor does it in `ScatterND`
-//! (tract-core, `ops/array/gather_nd.rs` and `scatter_nd.rs`); an index outside of the axis ends in a panic. Here the indices
-//! are counted from the beginning and checked before tract's operator has them.
+//! tract cuts those of `GatherND` to 32 bits and does not count from the end of an axis, nor does
+//! it in `ScatterND` (tract-core, `ops/array/gather_nd.rs` and `scatter_nd.rs`); an index outside
+//! of the axis ends in a panic. Here the indices are counted from the beginning and checked before
+//! tract's operator has them.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::{GatherNd, ScatterElements, ScatterNd, ScatterReduction};
@@ -115,7 +116,8 @@ impl Reduces for ScatterElements {
     }
 }
 
-/// The indices counted from the beginning, or `None` if tract's operator is right with them as they are.
+/// The indices counted from the beginning, or `None` if tract's operator is right with them as they
+/// are.
 fn counted(
     site: &HookSite,
     model: &mut TypedModel,

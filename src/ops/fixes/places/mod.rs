@@ -1,6 +1,7 @@
-//! Operators that choose elements by their places, or make a shape of data: `expand`, `gathered` (`Gather`, `GatherElements`,
-//! `ScatterElements`), `grid_sample`, `indices` (`GatherND`, `ScatterND`), `one_hot`, `pad`, `range`, `slice`, `split`,
-//! `squeeze`, `suppression` (`NonMaxSuppression`), `tile`, `top` (`TopK`).
+//! Operators that choose elements by their places, or make a shape of data: `expand`, `gathered`
+//! (`Gather`, `GatherElements`, `ScatterElements`), `grid_sample`, `indices` (`GatherND`,
+//! `ScatterND`), `one_hot`, `pad`, `range`, `slice`, `split`, `squeeze`, `suppression`
+//! (`NonMaxSuppression`), `tile`, `top` (`TopK`).
 
 pub(crate) mod expand;
 pub(crate) mod gathered;

@@ -1,8 +1,8 @@
 //! `OneHot` of indices of any size.
 //!
-//! tract cuts the indices to 32 bits, and ends in a panic where one is outside of the depth (tract-core,
-//! `ops/array/one_hot.rs`). The specification has no hot element there. The depth may be a dimension, and depth and values may
-//! be data.
+//! tract cuts the indices to 32 bits, and ends in a panic where one is outside of the depth
+//! (tract-core, `ops/array/one_hot.rs`). The specification has no hot element there. The depth may
+//! be a dimension, and depth and values may be data.
 
 use tract_onnx::tract_core::axes::Axis;
 use tract_onnx::tract_core::internal::*;
@@ -42,7 +42,8 @@ fn depth_of(site: &HookSite, depth: &Tensor) -> TractResult<TDim> {
     }
 }
 
-/// Makes of each index a row that is hot in one place: inputs are the indices, the depth, and the two values.
+/// Makes of each index a row that is hot in one place: inputs are the indices, the depth, and the
+/// two values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OneHot {
     /// For messages.

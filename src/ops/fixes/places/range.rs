@@ -1,8 +1,9 @@
 //! `Range` of integers and of dimensions.
 //!
-//! tract cuts the limit and the start to 32 bits when it looks for the length, takes a negative step for a large one there
-//! (tract-hir, `ops/array/range.rs`), counts the elements of INT64 in DOUBLE, and those between dimensions as if the limit
-//! were never before the start (tract-core, `ops/array/range.rs`).
+//! tract cuts the limit and the start to 32 bits when it looks for the length, takes a negative
+//! step for a large one there (tract-hir, `ops/array/range.rs`), counts the elements of INT64 in
+//! DOUBLE, and those between dimensions as if the limit were never before the start (tract-core,
+//! `ops/array/range.rs`).
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
@@ -43,8 +44,8 @@ fn whole_type(types: &[DatumType]) -> Option<DatumType> {
     (is_integer(ty) || ty.is_tdim()).then_some(ty)
 }
 
-/// How far the limit is from the start, in the direction of the step, and the step without its sign. `None` where a value is
-/// not known or the step is 0.
+/// How far the limit is from the start, in the direction of the step, and the step without its
+/// sign. `None` where a value is not known or the step is 0.
 fn span(start: &Tensor, limit: &Tensor, step: &Tensor) -> TractResult<Option<(TDim, usize)>> {
     let [start, limit, step] =
         [&*dims(start)?, &*dims(limit)?, &*dims(step)?].map(|dims| match dims {
@@ -65,7 +66,8 @@ fn span(start: &Tensor, limit: &Tensor, step: &Tensor) -> TractResult<Option<(TD
     Ok(far.zip(stride))
 }
 
-/// How many elements there are, if that is known, and is not said otherwise by values that are not known yet.
+/// How many elements there are, if that is known, and is not said otherwise by values that are not
+/// known yet.
 fn length(start: &Tensor, limit: &Tensor, step: &Tensor) -> TractResult<Option<TDim>> {
     Ok(span(start, limit, step)?.map(|(span, stride)| steps(span, stride)))
 }
@@ -145,7 +147,8 @@ impl Expansion for RangeOp {
             let is_small = len.as_ref().is_some_and(|len| is_kept(&[count(len)], ty));
             let mut inputs: TVec<OutletId> = inputs.into();
             if facts[1].konst.is_none() && !is_small {
-                // It may come to be a constant, and tract would look at nothing before it makes the numbers.
+                // It may come to be a constant, and tract would look at nothing before it makes the
+                // numbers.
                 let late = model.wire_node(format!("{prefix}.limit"), Held, &[*limit])?;
                 inputs = TVec::from_iter([&[*start], &*late, &[*step]].concat());
             }

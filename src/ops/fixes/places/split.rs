@@ -1,5 +1,6 @@
-//! `Split` with parts without elements. tract takes each part as a slice, and a slice of nothing over a Concat, of which it then
-//! leaves out what has no elements, whatever its size along the axis (tract-core, `ops/array/concat.rs`).
+//! `Split` with parts without elements. tract takes each part as a slice, and a slice of nothing
+//! over a Concat, of which it then leaves out what has no elements, whatever its size along the
+//! axis (tract-core, `ops/array/concat.rs`).
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::Slice as Part;

@@ -1,8 +1,10 @@
-//! `Squeeze` of axes in any order, and without axes of sizes that are only known when the model runs.
+//! `Squeeze` of axes in any order, and without axes of sizes that are only known when the model
+//! runs.
 //!
-//! tract takes axes away from the last that is named to the first (tract-hir, `ops/array/squeeze.rs`). Without axes, the
-//! operator takes away every axis of size 1, and tract those that it knows to be so. A size that turns out to be 1 would
-//! stay, so that is looked at when the model runs.
+//! tract takes axes away from the last that is named to the first (tract-hir,
+//! `ops/array/squeeze.rs`). Without axes, the operator takes away every axis of size 1, and tract
+//! those that it knows to be so. A size that turns out to be 1 would stay, so that is looked at
+//! when the model runs.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;

@@ -1,7 +1,7 @@
 //! `NonMaxSuppression` of no boxes.
 //!
-//! `max_output_boxes_per_class` is 0 where it is left out, which tract takes for no limit (tract-onnx-opl,
-//! `non_max_suppression.rs`). Of a limit below 0 it takes no boxes.
+//! `max_output_boxes_per_class` is 0 where it is left out, which tract takes for no limit
+//! (tract-onnx-opl, `non_max_suppression.rs`). Of a limit below 0 it takes no boxes.
 
 use tract_onnx::tract_core::internal::*;
 
@@ -13,8 +13,9 @@ use crate::ops::host::saved::save;
 /// Which input of the node is the limit.
 const LIMIT: usize = 2;
 
-/// Wires tract's operator with a limit that it takes as it is meant. Where it could be told before the model runs how many boxes
-/// there are, the limit is held back: tract has a symbol for their number all the same.
+/// Wires tract's operator with a limit that it takes as it is meant. Where it could be told before
+/// the model runs how many boxes there are, the limit is held back: tract has a symbol for their
+/// number all the same.
 pub(crate) fn suppression(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some(limit) = site.given(inputs, LIMIT) else { return Ok(None) };
     let known = model.outlet_fact(limit)?.konst.clone();

@@ -1,5 +1,6 @@
-//! `Tile` of STRING, which tract has no zeros of to begin with (tract-core, `ops/array/tile.rs`), and 0 times, by which tract divides a
-//! size while it infers (tract-hir, `infer/rules/expr.rs`, `ScaledExp`).
+//! `Tile` of STRING, which tract has no zeros of to begin with (tract-core, `ops/array/tile.rs`),
+//! and 0 times, by which tract divides a size while it infers (tract-hir, `infer/rules/expr.rs`,
+//! `ScaledExp`).
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;

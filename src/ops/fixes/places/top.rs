@@ -1,8 +1,9 @@
 //! `TopK` of floats that may be NaN.
 //!
-//! tract takes NaN for less than whatever it is compared with, from either side (tract-core, `ops/array/topk.rs`), so that the
-//! order of the others is wrong too; and of more elements than there are it makes zeros. NaN is above all numbers, as in
-//! onnx's evaluator and ONNX Runtime, and elements that are equal stay in their order.
+//! tract takes NaN for less than whatever it is compared with, from either side (tract-core,
+//! `ops/array/topk.rs`), so that the order of the others is wrong too; and of more elements than
+//! there are it makes zeros. NaN is above all numbers, as in onnx's evaluator and ONNX Runtime, and
+//! elements that are equal stay in their order.
 
 use std::cmp::Ordering;
 

@@ -1,8 +1,10 @@
-//! `ConvInteger` and `QLinearConv` by tract's convolution of FLOATs, where no sum can be too large for it to be exact.
+//! `ConvInteger` and `QLinearConv` by tract's convolution of FLOATs, where no sum can be too large
+//! for it to be exact.
 //!
-//! tract's own goes through several passes over sums and results, element by element, and has no kernel for groups. What is
-//! summed in FLOAT is exact below 2^24, in whatever order; of weights that are too large for that, several convolutions of
-//! some of the input's channels each are summed in INT32.
+//! tract's own goes through several passes over sums and results, element by element, and has no
+//! kernel for groups. What is summed in FLOAT is exact below 2^24, in whatever order; of weights
+//! that are too large for that, several convolutions of some of the input's channels each are
+//! summed in INT32.
 
 use std::ops::Range;
 
@@ -141,7 +143,8 @@ pub(super) fn less_zero(
 }
 
 impl Operands {
-    /// `None` where tract's operator computes the node: of other types, or of weights that are data.
+    /// `None` where tract's operator computes the node: of other types, or of weights that are
+    /// data.
     fn of(
         model: &TypedModel,
         data: OutletId,

@@ -1,9 +1,10 @@
-//! `MatMulInteger` and `QLinearMatMul` of few weights by tract's product of FLOATs, where no sum can be too large for it to be
-//! exact.
+//! `MatMulInteger` and `QLinearMatMul` of few weights by tract's product of FLOATs, where no sum
+//! can be too large for it to be exact.
 //!
-//! tract's own goes through several passes over sums and results, element by element. On x86-64 its kernels for codes are faster
-//! than those for FLOAT only as full tiles of 16 × 16, which VNNI has (tract-linalg,
-//! `x86_64/fma/avx512vnni_mmm_i32_16x16.S.j2`); those of 8 × 8 take several times as long.
+//! tract's own goes through several passes over sums and results, element by element. On x86-64 its
+//! kernels for codes are faster than those for FLOAT only as full tiles of 16 × 16, which VNNI has
+//! (tract-linalg, `x86_64/fma/avx512vnni_mmm_i32_16x16.S.j2`); those of 8 × 8 take several times as
+//! long.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{ArrayD, Axis};
@@ -17,7 +18,8 @@ use super::requantize::Requantize;
 use crate::ops::fixes::arithmetic::product;
 use crate::ops::host::hook::{HookSite, Instead};
 
-/// So many weights are kept as FLOATs, which are four times as large, where tract has VNNI for codes, and where it has not.
+/// So many weights are kept as FLOATs, which are four times as large, where tract has VNNI for
+/// codes, and where it has not.
 const FEW: [usize; 2] = [1 << 18, 1 << 20];
 
 /// Wires `MatMulInteger`.
@@ -70,8 +72,8 @@ fn product_of_floats(
     Ok(sum.first().copied())
 }
 
-/// The weights less their zero points, and how far the data may be from its own. `None` where these are no constants, not few, or
-/// of zero points for each row.
+/// The weights less their zero points, and how far the data may be from its own. `None` where these
+/// are no constants, not few, or of zero points for each row.
 fn weights(
     site: &HookSite,
     model: &TypedModel,

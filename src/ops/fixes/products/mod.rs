@@ -1,16 +1,20 @@
 //! Keeping what tract's optimiser would get wrong about products and convolutions away from them.
 //!
-//! - It takes an expansion before a product away, also along an axis that is summed over, or that no other operand has
-//!   (tract-core, `ops/einsum/mod.rs`, `declutter_broadcast`). A convolution with a kernel of 1 becomes a product.
-//! - It makes a stride a selection before a convolution, which it moves over what computes with all elements of the axis, or
-//!   makes the stride of another convolution, whose padding is then another (`ops/downsample`).
-//! - It removes an axis with a kernel of 1 though it is padded (`ops/cnn/conv/conv.rs`, `change_axes`).
+//! - It takes an expansion before a product away, also along an axis that is summed over, or that
+//!   no other operand has (tract-core, `ops/einsum/mod.rs`, `declutter_broadcast`). A convolution
+//!   with a kernel of 1 becomes a product.
+//! - It makes a stride a selection before a convolution, which it moves over what computes with all
+//!   elements of the axis, or makes the stride of another convolution, whose padding is then
+//!   another (`ops/downsample`).
+//! - It removes an axis with a kernel of 1 though it is padded (`ops/cnn/conv/conv.rs`,
+//!   `change_axes`).
 //!
-//! It also puts sums along axes that may have no elements right (`arithmetic::sum`), and products by 0 (`arithmetic::binary`).
+//! It also puts sums along axes that may have no elements right (`arithmetic::sum`), and products
+//! by 0 (`arithmetic::binary`).
 //!
-//! `operands` tells where an expansion matters to a product, `open` has operands of open sizes agree, by `of_sizes`, which looks at
-//! them when they are there. `convolution` has convolutions of integers computed in FLOAT, behind which is `requantize`, and
-//! `integers` small products.
+//! `operands` tells where an expansion matters to a product, `open` has operands of open sizes
+//! agree, by `of_sizes`, which looks at them when they are there. `convolution` has convolutions of
+//! integers computed in FLOAT, behind which is `requantize`, and `integers` small products.
 
 pub(crate) mod convolution;
 pub(crate) mod integers;
@@ -33,8 +37,8 @@ use super::arithmetic::sum::correct_sum;
 use super::grounded::{is_grounded, steps_matter};
 use operands::{needed, operands};
 
-/// Keeps the products and convolutions of a model apart from what would make them wrong, from a node on, and tells where the
-/// outputs of an operator are then.
+/// Keeps the products and convolutions of a model apart from what would make them wrong, from a
+/// node on, and tells where the outputs of an operator are then.
 pub(crate) fn keep_apart(
     model: &mut TypedModel,
     first: usize,
@@ -157,7 +161,8 @@ fn with_own_padding(op: &Conv, dims: &[TDim]) -> Conv {
     op
 }
 
-/// Puts an [`Apart`] behind a node of one output, for all that take it afterwards: the node is exchanged for it.
+/// Puts an [`Apart`] behind a node of one output, for all that take it afterwards: the node is
+/// exchanged for it.
 fn put_behind(model: &mut TypedModel, id: usize, axes: TVec<usize>) -> TractResult<OutletId> {
     let name = model.node(id).name.clone();
     let successors: Vec<InletId> = model

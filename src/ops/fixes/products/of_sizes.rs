@@ -7,8 +7,8 @@ use crate::ops::host::hook::{Patch, refused};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::save;
 
-/// Passes the first of its inputs on, an operand of a product, and fails where it has other sizes than these. Of the other
-/// operands it looks at nothing: they bind symbols.
+/// Passes the first of its inputs on, an operand of a product, and fails where it has other sizes
+/// than these. Of the other operands it looks at nothing: they bind symbols.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OfSizes {
     /// For messages, as the operator, the version of the default domain and the operand's place.

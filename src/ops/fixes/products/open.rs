@@ -1,9 +1,11 @@
-//! Operands of a product whose sizes along an axis are not known to agree, because one of them is open.
+//! Operands of a product whose sizes along an axis are not known to agree, because one of them is
+//! open.
 //!
-//! tract takes the first size that is not written as 1 for the product's (tract-core, `ops/einsum/eval.rs`, `output_shape`): of a
-//! batch `B` by one of 2 it makes `B` products, also where `B` is 1 and ONNX says 2. It multiplies as many terms as one of the
-//! operands has, whatever the other one has, and takes what is multiplied by one number for broadcast, and back, without an end.
-//! Here an operand is given the size that both have, and looked at when it is run.
+//! tract takes the first size that is not written as 1 for the product's (tract-core,
+//! `ops/einsum/eval.rs`, `output_shape`): of a batch `B` by one of 2 it makes `B` products, also
+//! where `B` is 1 and ONNX says 2. It multiplies as many terms as one of the operands has, whatever
+//! the other one has, and takes what is multiplied by one number for broadcast, and back, without
+//! an end. Here an operand is given the size that both have, and looked at when it is run.
 
 use tract_onnx::tract_core::axes::Axis;
 use tract_onnx::tract_core::internal::*;
@@ -56,7 +58,8 @@ pub(crate) fn agree_on_sizes(
     Ok(())
 }
 
-/// Has the operands of a product agree, which may be one of elements, and gives what is computed of it the shapes of that.
+/// Has the operands of a product agree, which may be one of elements, and gives what is computed of
+/// it the shapes of that.
 pub(in crate::ops::fixes) fn agree(
     model: &mut TypedModel,
     id: usize,

@@ -1,4 +1,5 @@
-//! The operands of a product, and the axes along which tract's optimiser may not take an expansion of one away.
+//! The operands of a product, and the axes along which tract's optimiser may not take an expansion
+//! of one away.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::change_axes::InOut;

@@ -7,8 +7,9 @@ use crate::ops::host::element_wise::{mapping_apart, typed_op};
 use crate::ops::host::hook::Mapped;
 use crate::ops::host::saved::save;
 
-/// saturate(round(scale · (sum + bias)) + zero), halves to even: of sums, INT32 or integers in FLOAT; scale and bias are FLOATs
-/// and INT32s, one of each, or one for each channel, which are the second axis.
+/// saturate(round(scale · (sum + bias)) + zero), halves to even: of sums, INT32 or integers in
+/// FLOAT; scale and bias are FLOATs and INT32s, one of each, or one for each channel, which are the
+/// second axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Requantize {
     /// INT8 or UINT8.
@@ -20,8 +21,8 @@ pub(crate) struct Requantize {
 const ROUNDS: f32 = 12_582_912.0;
 
 impl Requantize {
-    /// The operator, scales and biases of a `QLinearConv` or `QLinearMatMul` of constant scales of data, weights and output, zero
-    /// point and bias, the last of which may not be there.
+    /// The operator, scales and biases of a `QLinearConv` or `QLinearMatMul` of constant scales of
+    /// data, weights and output, zero point and bias, the last of which may not be there.
     pub(super) fn of(
         model: &TypedModel,
         channels: usize,
@@ -121,7 +122,8 @@ impl Requantize {
     }
 }
 
-/// An integer below 2^24, which DOUBLE has in the low bits of a sum. A cast, which saturates, is no vector instruction.
+/// An integer below 2^24, which DOUBLE has in the low bits of a sum. A cast, which saturates, is no
+/// vector instruction.
 #[inline(always)]
 #[allow(
     clippy::cast_possible_truncation,

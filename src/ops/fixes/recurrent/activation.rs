@@ -39,8 +39,8 @@ impl ActivationFunction {
         format!("{self:?}")
     }
 
-    /// What `alpha` is where the model does not say, for a function that uses it. That of `Affine` and `ScaledTanh` no
-    /// operator of ONNX's has, and ONNX Runtime's is 0.
+    /// What `alpha` is where the model does not say, for a function that uses it. That of `Affine`
+    /// and `ScaledTanh` no operator of ONNX's has, and ONNX Runtime's is 0.
     pub(super) fn alpha(self) -> Option<Option<f32>> {
         match self {
             ActivationFunction::Affine | ActivationFunction::ScaledTanh => Some(None),
@@ -63,7 +63,8 @@ impl ActivationFunction {
 }
 
 impl Activation {
-    /// Puts the function of each element in its place, once it is clipped to a magnitude. NaN stays.
+    /// Puts the function of each element in its place, once it is clipped to a magnitude. NaN
+    /// stays.
     pub(super) fn apply<T: Real>(&self, level: Level, clip: Option<f32>, elements: &mut [T]) {
         if let Some(clip) = clip {
             let high: T = clip.into();

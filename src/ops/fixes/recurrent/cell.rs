@@ -43,7 +43,8 @@ pub(super) struct CellInputs<'a, T> {
     /// How many steps each place in the batch has.
     pub(super) lengths: &'a [usize],
     pub(super) is_reverse: bool,
-    /// Those of the products with the inputs, then those of the products with the state; empty if there are none.
+    /// Those of the products with the inputs, then those of the products with the state; empty if
+    /// there are none.
     pub(super) bias: &'a [T],
     /// Of input, output and forget gate; empty if there are none.
     pub(super) peepholes: &'a [T],
@@ -79,7 +80,8 @@ struct Buffers<T> {
 }
 
 impl<T: Real> DirectionRun<'_, T> {
-    /// Runs it over all steps. `emit` takes each new hidden state with its time and its place in the batch.
+    /// Runs it over all steps. `emit` takes each new hidden state with its time and its place in
+    /// the batch.
     pub(super) fn run(&self, state: &mut State<T>, mut emit: impl FnMut(usize, usize, &[T])) {
         let DirectionRun { layer, layout, given, .. } = *self;
         let (hidden, width) = (layer.hidden, layer.cell.gates() * layer.hidden);

@@ -39,7 +39,8 @@ pub(super) struct Layer {
     pub(super) couples_gates: bool,
     /// Whether a GRU multiplies before it resets.
     pub(super) linear_before_reset: bool,
-    /// Whether an LSTM multiplies the state in 8 bits, of one scale for a batch: what stands for `DynamicQuantizeLSTM`.
+    /// Whether an LSTM multiplies the state in 8 bits, of one scale for a batch: what stands for
+    /// `DynamicQuantizeLSTM`.
     pub(super) quantizes_state: bool,
 }
 
@@ -169,12 +170,13 @@ pub(super) fn direction(site: &HookSite) -> TractResult<Direction> {
     }
 }
 
-/// The functions, each with the numbers that are its own: `activation_alpha` has one for each function that uses it, in their
-/// order, and what it lacks at the end has its default.
+/// The functions, each with the numbers that are its own: `activation_alpha` has one for each
+/// function that uses it, in their order, and what it lacks at the end has its default.
 fn activations(site: &HookSite, cell: Cell, direction: Direction) -> TractResult<Vec<Activation>> {
     let count = cell.functions().len() * direction.count();
     let names: Option<Vec<String>> = site.proto.get_attr_opt_vec("activations")?;
-    // RNN's default, as the schema writes it, has a function for either direction, whatever there are.
+    // RNN's default, as the schema writes it, has a function for either direction, whatever there
+    // are.
     let is_default = |names: &[String]| cell == Cell::Rnn && names == ["Tanh", "Tanh"];
     let functions: Vec<ActivationFunction> = match names.filter(|n| !n.is_empty() && !is_default(n))
     {
@@ -205,7 +207,8 @@ fn numbers(
 ) -> TractResult<Vec<f32>> {
     let given: Vec<f32> = site.proto.get_attr_opt_vec(name)?.unwrap_or_default();
     let users = functions.iter().filter(|function| default(**function).is_some()).count();
-    // One for each function, or one for each that uses it: readers disagree, and nobody says which is meant.
+    // One for each function, or one for each that uses it: readers disagree, and nobody says which
+    // is meant.
     if users > 0 && given.len() > users {
         let problem = format!("has {} `{name}` for {}", given.len(), counted(users, "function"));
         Err(site.error(problem))?;

@@ -1,8 +1,9 @@
 //! `RNN`, `GRU` and `LSTM`.
 //!
-//! tract reads neither `activations` nor `clip`, nor `input_forget`, takes `reverse` for `forward`, and has no lengths of
-//! sequences (tract-onnx, `ops/rec/common.rs`, `lstm.rs`, `gru.rs`, `rnn.rs`). Here a layer is one operator, which computes
-//! what the standard says. Only where tract is right and the time is a symbol, it keeps tract's `Scan`, which can stream.
+//! tract reads neither `activations` nor `clip`, nor `input_forget`, takes `reverse` for `forward`,
+//! and has no lengths of sequences (tract-onnx, `ops/rec/common.rs`, `lstm.rs`, `gru.rs`,
+//! `rnn.rs`). Here a layer is one operator, which computes what the standard says. Only where tract
+//! is right and the time is a symbol, it keeps tract's `Scan`, which can stream.
 //!
 //! - `layer`: what the attributes say
 //! - `activation`: the functions; `product`: products with weights

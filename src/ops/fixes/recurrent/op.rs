@@ -45,7 +45,8 @@ pub(crate) struct Recurrent {
     pub(super) weights: Option<Arc<LayerMatrices>>,
 }
 
-/// The identity of an operator does not depend on whether its weights are inputs still: those that are not are another's.
+/// The identity of an operator does not depend on whether its weights are inputs still: those that
+/// are not are another's.
 impl PartialEq for Recurrent {
     fn eq(&self, other: &Recurrent) -> bool {
         let weights =
@@ -78,7 +79,8 @@ impl Recurrent {
         inputs.get(first + place)
     }
 
-    /// As [`Recurrent::optional`], the elements, of which there must be `count`; none where it is not given.
+    /// As [`Recurrent::optional`], the elements, of which there must be `count`; none where it is
+    /// not given.
     fn elements<'a, T: Real>(
         &self,
         inputs: &'a [TValue],
@@ -239,7 +241,8 @@ impl Recurrent {
 }
 
 impl<T: Real> RecurrentOutputs<T> {
-    /// Keeps the last states of a direction. As ONNX Runtime has it, a sequence of no steps has none, not even the initial one.
+    /// Keeps the last states of a direction. As ONNX Runtime has it, a sequence of no steps has
+    /// none, not even the initial one.
     fn keep(&mut self, index: usize, layout: &SequenceLayout, lengths: &[usize], state: &State<T>) {
         let there = lengths.iter().enumerate().filter(|(_, length)| **length > 0);
         for (place, _) in there {

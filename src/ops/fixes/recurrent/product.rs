@@ -1,7 +1,7 @@
 //! Products of rows with weights that are used many times: `out += rows · weightsᵀ`.
 //!
-//! The weights are laid out once, in panels of [`LANES`] of their rows, so that each element of a row meets a whole panel's
-//! worth of neighbours.
+//! The weights are laid out once, in panels of [`LANES`] of their rows, so that each element of a
+//! row meets a whole panel's worth of neighbours.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::num_traits::Float;
@@ -78,7 +78,8 @@ impl<T: Real> PackedRows<T> {
         PackedRows { length, rows: columns, panels }
     }
 
-    /// Adds the products of all rows with the weights to the rows of `out`, which begin `stride` apart.
+    /// Adds the products of all rows with the weights to the rows of `out`, which begin `stride`
+    /// apart.
     pub(in crate::ops::fixes) fn add_products(
         &self,
         level: Level,
@@ -116,8 +117,8 @@ impl<T: Real> PackedRows<T> {
         }
     }
 
-    /// Four rows by half a panel: as many sums as there are registers for. Each row has sums of its own, which the compiler
-    /// keeps in registers; of an array of them it does not.
+    /// Four rows by half a panel: as many sums as there are registers for. Each row has sums of its
+    /// own, which the compiler keeps in registers; of an array of them it does not.
     #[inline(always)]
     fn add_block<const FUSED: bool>(&self, rows: &[T], out: &mut [T], stride: usize) {
         const HALF: usize = LANES / 2;
@@ -235,8 +236,8 @@ impl Real for f32 {
     }
 }
 
-/// e^x to two units in the last place, in instructions that every vector unit has; infinite above 88.37, and 0 below −87.34,
-/// where it would be subnormal. NaN stays.
+/// e^x to two units in the last place, in instructions that every vector unit has; infinite above
+/// 88.37, and 0 below −87.34, where it would be subnormal. NaN stays.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
     const LEAST: f32 = -87.336_54;

@@ -1,4 +1,5 @@
-//! `Softmax` and `LogSoftmax` of many columns beside one another: along an axis that is not the last, and of short rows that are turned.
+//! `Softmax` and `LogSoftmax` of many columns beside one another: along an axis that is not the
+//! last, and of short rows that are turned.
 
 use crate::cast::kernel::level::Level;
 use crate::ops::fixes::functions::exp_of_difference;
@@ -6,8 +7,8 @@ use crate::ops::fixes::functions::exp_of_difference;
 /// How many columns are computed together.
 const COLUMNS: usize = 64;
 
-/// Puts `Softmax` or its logarithm in the place of FLOATs, of which `inner` stand beside one another and the rows below are those
-/// along the axis.
+/// Puts `Softmax` or its logarithm in the place of FLOATs, of which `inner` stand beside one
+/// another and the rows below are those along the axis.
 pub(super) fn softmax(level: Level, block: &mut [f32], inner: usize, is_logarithm: bool) {
     if level.fuses() {
         level.run(

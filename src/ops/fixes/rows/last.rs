@@ -1,8 +1,8 @@
-//! `Softmax` along the last axes, whose elements stand one after the other: several short rows together, and longer ones by
-//! themselves.
+//! `Softmax` along the last axes, whose elements stand one after the other: several short rows
+//! together, and longer ones by themselves.
 //!
-//! tract's has kernels that are called for each row, which short rows take longer to call than to compute (tract-core,
-//! `ops/nn/softmax/mod.rs`, `softmax_inner_slice_f32`).
+//! tract's has kernels that are called for each row, which short rows take longer to call than to
+//! compute (tract-core, `ops/nn/softmax/mod.rs`, `softmax_inner_slice_f32`).
 
 use super::columns::all_columns;
 use super::largest_in_lanes;

@@ -1,8 +1,9 @@
-//! `LogSoftmax`, `Hardmax`, `ReduceLogSumExp`, `ArgMax` and `ArgMin` of floats, and `Softmax` of FLOAT but for long rows.
+//! `LogSoftmax`, `Hardmax`, `ReduceLogSumExp`, `ArgMax` and `ArgMin` of floats, and `Softmax` of
+//! FLOAT but for long rows.
 //!
-//! tract takes the logarithm of a sum that has overflowed or vanished (tract-core, `ops/nn/softmax/mod.rs`; tract-onnx,
-//! `ops/math`), passes NaN by when it looks for an extreme (`ops/nn/reduce.rs`), and goes through columns and short rows of
-//! `Softmax` one by one.
+//! tract takes the logarithm of a sum that has overflowed or vanished (tract-core,
+//! `ops/nn/softmax/mod.rs`; tract-onnx, `ops/math`), passes NaN by when it looks for an extreme
+//! (`ops/nn/reduce.rs`), and goes through columns and short rows of `Softmax` one by one.
 
 pub(crate) mod batch;
 mod columns;
@@ -35,7 +36,8 @@ pub(crate) enum Makes {
     Softmax,
     /// One for the largest, the first of several, and zero for the others.
     Hardmax,
-    /// The place of the largest, the first of NaN where there is one; of several the first or the last.
+    /// The place of the largest, the first of NaN where there is one; of several the first or the
+    /// last.
     ArgMax {
         last: bool,
     },
@@ -85,7 +87,8 @@ pub(crate) fn reduction(site: &HookSite, model: &mut TypedModel, inputs: &[Outle
     wire_of(site, model, inputs, |ty| ty.is_float(), |axes| Rows { makes, axes })
 }
 
-/// The softmax of each row of `len` FLOATs in its place; of a row of which all are minus infinity it is no number.
+/// The softmax of each row of `len` FLOATs in its place; of a row of which all are minus infinity
+/// it is no number.
 pub(super) fn softmax_of_rows(rows: &mut [f32], len: usize) {
     last::softmax(Level::best(), rows, len);
 }
@@ -118,7 +121,8 @@ pub(crate) fn softmax(site: &HookSite, model: &mut TypedModel, inputs: &[OutletI
         "LogSoftmax" => Makes::LogSoftmax,
         "Hardmax" => Makes::Hardmax,
         _ if is_empty => return Ok(Some(tvec!(*input))),
-        // tract's is right, but for what turns out to have no elements, and has kernels for long rows that stand one after the other.
+        // tract's is right, but for what turns out to have no elements, and has kernels for long
+        // rows that stand one after the other.
         _ if fact.datum_type != DatumType::F32 && !is_open => return Ok(None),
         _ if fact.datum_type == DatumType::F32 && is_last && !is_short => return Ok(None),
         _ => Makes::Softmax,

@@ -1,8 +1,8 @@
 //! `MaxPool`, with and without `Indices`.
 //!
-//! tract begins with the least finite number, so that it takes no element of a window of nothing greater (tract-core,
-//! `ops/cnn/maxpool.rs`). Here a window begins with its first element, which what is greater takes the place of, as in ONNX's
-//! own evaluator.
+//! tract begins with the least finite number, so that it takes no element of a window of nothing
+//! greater (tract-core, `ops/cnn/maxpool.rs`). Here a window begins with its first element, which
+//! what is greater takes the place of, as in ONNX's own evaluator.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::cnn::{MaxPool, PaddingSpec, PoolSpec};
@@ -158,8 +158,8 @@ struct PoolPlanes<'a, T> {
     to: usize,
 }
 
-/// Pools each channel of each element of the batch: a row of all of them, then the next, since their windows are in the same places.
-/// `places` is empty where nobody asks.
+/// Pools each channel of each element of the batch: a row of all of them, then the next, since
+/// their windows are in the same places. `places` is empty where nobody asks.
 fn pool_planes<T: PoolElement>(
     slides: &[Slide],
     planes: PoolPlanes<T>,
@@ -181,8 +181,9 @@ fn pool_planes<T: PoolElement>(
     }
 }
 
-/// Pools the windows of a row: where the lines of the input begin that they have, and for each tap along a line that is in some
-/// window, the first and the end of these, and where the first one's element is.
+/// Pools the windows of a row: where the lines of the input begin that they have, and for each tap
+/// along a line that is in some window, the first and the end of these, and where the first one's
+/// element is.
 fn row_of_windows<T: PoolElement>(
     last: &Slide,
     spans: &[(usize, usize, usize)],
@@ -224,7 +225,8 @@ fn lines(outer: &[Slide], row: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Takes the elements a stride apart where they are greater, or where they are the first of their windows.
+/// Takes the elements a stride apart where they are greater, or where they are the first of their
+/// windows.
 fn fold<T: PoolElement>(values: &mut [T], elements: &[T], stride: usize, new: usize) {
     fn greater<'a, T: PoolElement>(values: &mut [T], elements: impl Iterator<Item = &'a T>) {
         for (value, element) in values.iter_mut().zip(elements) {

@@ -5,7 +5,8 @@
 //! - `resize`: other sizes, of all types
 //! - `tapered`: the windows of signals; `transform`: their spectra
 //!
-//! Where not even one window has room, tract's pools make one element of what there is (tract-core, `ops/cnn/padding.rs`).
+//! Where not even one window has room, tract's pools make one element of what there is (tract-core,
+//! `ops/cnn/padding.rs`).
 
 pub(crate) mod max_pool;
 pub(crate) mod resize;
@@ -19,7 +20,8 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::ops::host::hook::{HookSite, Instead};
 
-/// Fails where a window has no room in an axis whose size is known, or a convolution would make less than nothing.
+/// Fails where a window has no room in an axis whose size is known, or a convolution would make
+/// less than nothing.
 pub(crate) fn check(site: &HookSite, inputs: &[&InferenceFact]) -> TractResult<()> {
     let Some(input) = inputs.first() else { return Ok(()) };
     let auto_pad = site.proto.get_attr_opt::<&str>("auto_pad")?.unwrap_or("NOTSET");
@@ -43,7 +45,8 @@ pub(crate) fn check(site: &HookSite, inputs: &[&InferenceFact]) -> TractResult<(
         let Some(dim) = dim.concretize().and_then(|dim| dim.to_i64().ok()) else { continue };
         let window = (i128::from(*size) - 1) * number(&dilations, axis, 1) + 1;
         let padding = number(&pads, axis, 0) + number(&pads, axis + kernel.len(), 0);
-        // A convolution has no elements where its first window lacks fewer places than to the next one.
+        // A convolution has no elements where its first window lacks fewer places than to the next
+        // one.
         let most = if is_conv { number(&strides, axis, 1) } else { 0 };
         if window - i128::from(dim) - padding > most {
             let window = counted(window, "place");

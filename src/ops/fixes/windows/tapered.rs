@@ -1,5 +1,5 @@
-//! `HannWindow`, `HammingWindow` and `BlackmanWindow`, of which tract computes the elements in FLOAT (tract-onnx,
-//! `ops/fft.rs`).
+//! `HannWindow`, `HammingWindow` and `BlackmanWindow`, of which tract computes the elements in
+//! FLOAT (tract-onnx, `ops/fft.rs`).
 
 use std::f64::consts::PI;
 

@@ -1,8 +1,8 @@
-//! `DFT` of any length along any axis, computed in DOUBLE; its inverse of FLOATs in FLOAT, as ONNX's
-//! own vectors are.
+//! `DFT` of any length along any axis, computed in DOUBLE; its inverse of FLOATs in FLOAT, as
+//! ONNX's own vectors are.
 //!
-//! tract neither pads nor cuts the axis to another length, takes the second axis where opset 20 means
-//! the last but one, and adds up FLOATs (tract-onnx, `ops/fft.rs`).
+//! tract neither pads nor cuts the axis to another length, takes the second axis where opset 20
+//! means the last but one, and adds up FLOATs (tract-onnx, `ops/fft.rs`).
 
 use tract_onnx::model::{ParsingContext, optional_inputs};
 use tract_onnx::pb::NodeProto;

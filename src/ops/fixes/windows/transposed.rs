@@ -1,7 +1,7 @@
 //! `ConvTranspose` to a given shape.
 //!
-//! tract appends what the shape has more than there is, and fails where it has less (tract-core, `ops/cnn/deconv/mod.rs`,
-//! `adjustments`). Here that is cut off, at the end that `auto_pad` says.
+//! tract appends what the shape has more than there is, and fails where it has less (tract-core,
+//! `ops/cnn/deconv/mod.rs`, `adjustments`). Here that is cut off, at the end that `auto_pad` says.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::cnn::{Deconv, KernelFormat, PaddingSpec, PoolSpec};
@@ -106,7 +106,8 @@ fn sizes(
     Ok(DeconvParameters { kernel: of_kernel, dilations, strides, padding, adjustments })
 }
 
-/// How many places an axis of a size becomes; `None` for a kernel without places, or for more than can be counted.
+/// How many places an axis of a size becomes; `None` for a kernel without places, or for more than
+/// can be counted.
 fn made(size: usize, field: usize, dilation: usize, stride: usize) -> Option<usize> {
     let field = field.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)?;
     (size - 1).checked_mul(stride)?.checked_add(field)

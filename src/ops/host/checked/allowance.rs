@@ -1,9 +1,10 @@
 //! How much tract may make of constants while it loads a model.
 //!
-//! tract computes what depends on constants alone: when facts are inferred, when a node is wired into a typed model, and when
-//! that is decluttered; and it looks at the size of a result once it has it (`tract-hir/src/infer/ops.rs`,
-//! `tract-core/src/optim/prop_const.rs`). So all that a model makes of constants is counted here in bytes before it is made,
-//! where tract's rules have just told its shape, whatever operator it is and wherever the shape comes from. All nodes of a model
+//! tract computes what depends on constants alone: when facts are inferred, when a node is wired
+//! into a typed model, and when that is decluttered; and it looks at the size of a result once it
+//! has it (`tract-hir/src/infer/ops.rs`, `tract-core/src/optim/prop_const.rs`). So all that a model
+//! makes of constants is counted here in bytes before it is made, where tract's rules have just
+//! told its shape, whatever operator it is and wherever the shape comes from. All nodes of a model
 //! share one [`Allowance`].
 
 use std::cell::RefCell;
@@ -24,7 +25,8 @@ use crate::onnx::limits::{Limits, within};
 pub(crate) struct Allowance {
     /// In bytes.
     limit: u64,
-    /// The bytes that a node may make of inputs besides, where numbers alone tell how much it makes.
+    /// The bytes that a node may make of inputs besides, where numbers alone tell how much it
+    /// makes.
     given: u64,
     /// How many dimensions a tensor may have.
     pub(super) rank: u64,
@@ -69,7 +71,8 @@ impl Allowance {
     }
 }
 
-/// What a node takes of the [`Allowance`] of its model. A copy of the node takes nothing that the node has taken already.
+/// What a node takes of the [`Allowance`] of its model. A copy of the node takes nothing that the
+/// node has taken already.
 #[derive(Debug, Clone)]
 pub(super) struct Account {
     /// None where a program has only registered the operators.
@@ -108,7 +111,8 @@ impl Account {
         self.allowance().map(|allowance| allowance.names.clone())
     }
 
-    /// Takes what a node is about to make of constants, or fails, at a place such as a node, where that is too much.
+    /// Takes what a node is about to make of constants, or fails, at a place such as a node, where
+    /// that is too much.
     pub(super) fn take(&self, bytes: u64, place: impl FnOnce() -> String) -> Result<(), Error> {
         let Some(allowance) = &self.allowance else { return Ok(()) };
         let more = bytes.saturating_sub(self.taken.fetch_max(bytes, Ordering::Relaxed));
@@ -118,7 +122,8 @@ impl Account {
         within(place, "made_bytes", made, allowance.limit)
     }
 
-    /// Takes the steps of computing a node, if there is time for them. What there is no time for takes none.
+    /// Takes the steps of computing a node, if there is time for them. What there is no time for
+    /// takes none.
     pub(super) fn spend(&self, steps: u64) -> bool {
         let Some(allowance) = &self.allowance else { return true };
         let limit = allowance.limit.saturating_mul(STEPS_PER_BYTE);
@@ -148,7 +153,8 @@ impl Account {
     }
 }
 
-/// The bytes of what a fact describes, texts of so many bytes included; `None` where its size is not known, or has symbols.
+/// The bytes of what a fact describes, texts of so many bytes included; `None` where its size is
+/// not known, or has symbols.
 pub(super) fn bytes(fact: &InferenceFact, text: u64) -> Option<u64> {
     let size = |dim: DimFact| u64::try_from(dim.concretize()?.as_i64()?).ok();
     let dims = fact.shape.concretize().map(|_| fact.shape.dims().cloned())?;
@@ -171,8 +177,9 @@ pub(super) fn volume(sizes: TVec<u64>) -> u64 {
     if sizes.contains(&0) { 0 } else { sizes.into_iter().fold(1, u64::saturating_mul) }
 }
 
-/// Whether tract would keep a constant of a shape, unless it is made of a larger one. It looks at the size of a result once it has
-/// it, so what is made of numbers that nothing knew before asks here first.
+/// Whether tract would keep a constant of a shape, unless it is made of a larger one. It looks at
+/// the size of a result once it has it, so what is made of numbers that nothing knew before asks
+/// here first.
 pub(crate) fn is_kept(shape: &[usize], ty: DatumType) -> bool {
     let bytes = volume(shape.iter().map(|size| *size as u64).collect());
     bytes.saturating_mul(ty.size_of() as u64) <= CONST_FOLD_MEM_BUDGET

@@ -1,4 +1,5 @@
-//! What tract computes of constants alone while it loads a model: taken from the model's [`Allowance`] first, or not computed.
+//! What tract computes of constants alone while it loads a model: taken from the model's
+//! [`Allowance`] first, or not computed.
 //!
 //! [`Allowance`]: super::allowance::Allowance
 
@@ -20,7 +21,8 @@ use crate::ops::host::hook::Wired;
 use crate::ops::host::saved::save;
 use crate::ops::weights;
 
-/// Operators the sizes of whose results are told by no shape, but are in proportion to those of the operands.
+/// Operators the sizes of whose results are told by no shape, but are in proportion to those of the
+/// operands.
 const SELECTING: &[&str] =
     &["Compress", "NonMaxSuppression", "NonZero", "StringSplit", "TfIdfVectorizer", "Unique"];
 
@@ -46,19 +48,22 @@ const MAKERS: &[&str] = &[
     "Upsample",
 ];
 
-/// The operators with an operand that has an element for each dimension of the result, and the operand's place.
+/// The operators with an operand that has an element for each dimension of the result, and the
+/// operand's place.
 const SHAPED: &[(&str, usize)] =
     &[("ConstantOfShape", 0), ("Expand", 1), ("Reshape", 1), ("Tile", 1), ("Unsqueeze", 1)];
 
-/// The operators of which tract makes an output by its shape alone, which is that of the first input, and the output's place.
+/// The operators of which tract makes an output by its shape alone, which is that of the first
+/// input, and the output's place.
 const OF_SHAPE: &[(&str, usize)] = &[("Dropout", 1), ("EyeLike", 0)];
 
-/// The operators of whose window tract notes each place, and the operand behind whose channels the window's sizes are.
+/// The operators of whose window tract notes each place, and the operand behind whose channels the
+/// window's sizes are.
 const WINDOWED: &[(&str, usize)] =
     &[("Conv", 1), ("ConvInteger", 1), ("ConvTranspose", 1), ("QLinearConv", 3)];
 
-/// Checks what tract would go through while it builds or types a node, whatever the inputs are: as many axes as are named, and
-/// all places of a window, those in the padding included.
+/// Checks what tract would go through while it builds or types a node, whatever the inputs are: as
+/// many axes as are named, and all places of a window, those in the padding included.
 pub(super) fn check_node(account: &Account, node: &NodeProto) -> Result<(), Error> {
     let place = || format!("node `{}` ({})", node.label(), node.op_type);
     let numbers = |name| attribute(node, name).map_or(&[][..], |numbers| &numbers.ints);
@@ -97,7 +102,8 @@ fn is_of_nothing(fact: &InferenceFact) -> bool {
 }
 
 impl Checked {
-    /// The bytes of the outputs, of which a text may be as long as all texts of the node together; `None` where they are not known.
+    /// The bytes of the outputs, of which a text may be as long as all texts of the node together;
+    /// `None` where they are not known.
     fn bytes<'a>(
         &self,
         constants: &[Arc<Tensor>],
@@ -160,7 +166,8 @@ impl Checked {
         Ok(())
     }
 
-    /// Takes what tract is about to compute of known inputs, and tells whether it may: what it would not keep, it need not compute.
+    /// Takes what tract is about to compute of known inputs, and tells whether it may: what it
+    /// would not keep, it need not compute.
     pub(super) fn admit(
         &mut self,
         inputs: &[InferenceFact],
@@ -195,7 +202,8 @@ impl Checked {
         Ok(())
     }
 
-    /// Whether its operator decides itself what it folds, by what takes it: weights may stay as they are.
+    /// Whether its operator decides itself what it folds, by what takes it: weights may stay as
+    /// they are.
     fn widens(&self) -> bool {
         ["Cast", "DequantizeLinear"].contains(&&*self.node.op_type)
     }
@@ -212,8 +220,8 @@ impl Checked {
         Ok(outputs)
     }
 
-    /// Wires the node into a typed model, after taking what tract will compute there of constants. What it will know only then is
-    /// held back where it decides on a size.
+    /// Wires the node into a typed model, after taking what tract will compute there of constants.
+    /// What it will know only then is held back where it decides on a size.
     pub(super) fn wire(
         &self,
         source: &InferenceModel,
@@ -251,7 +259,8 @@ impl Checked {
         self.named(node, target, outlets)
     }
 
-    /// Where the inputs are, those that decide on the size of the outputs being held back, or the first.
+    /// Where the inputs are, those that decide on the size of the outputs being held back, or the
+    /// first.
     fn held_back(
         &self,
         source: &InferenceModel,

@@ -1,4 +1,5 @@
-//! Sizes of operands that have to fit one another, which tract does not compare: it would compute something else.
+//! Sizes of operands that have to fit one another, which tract does not compare: it would compute
+//! something else.
 
 use tract_onnx::pb::NodeProto;
 use tract_onnx::prelude::*;
@@ -68,7 +69,8 @@ fn fits(shape: &[Option<i64>], wanted: &[Option<i64>]) -> bool {
     shape.len() == wanted.len() && shape.iter().zip(wanted).all(is_same)
 }
 
-/// A cosine and a sine for each two elements that are turned, of each place of each sequence or, by positions, in a table.
+/// A cosine and a sine for each two elements that are turned, of each place of each sequence or, by
+/// positions, in a table.
 fn rotary(node: &NodeProto, known: &dyn KnownOperands) -> Option<String> {
     let input = known.shape(0)?;
     let last = |shape: &Shape| shape.last().copied().flatten();

@@ -1,12 +1,14 @@
-//! tract's operators, whose nodes are compared with what the operators take before tract's rules run.
+//! tract's operators, whose nodes are compared with what the operators take before tract's rules
+//! run.
 //!
-//! The comparison is made when a node is built, when facts are inferred, and once more when it is typed, each time with what is
-//! `known` by then:
+//! The comparison is made when a node is built, when facts are inferred, and once more when it is
+//! typed, each time with what is `known` by then:
 //!
-//! - `ranges`: what single operands may be; `fitting`: sizes that have to fit; `stretched`: operands that are broadcast
+//! - `ranges`: what single operands may be; `fitting`: sizes that have to fit; `stretched`:
+//!   operands that are broadcast
 //! - `names`, `signs`: names and constants of which tract would make one
-//! - `sizes`: sizes that no memory holds; `work`: what takes long; `constants`: what is computed of constants alone, within an
-//!   `allowance`
+//! - `sizes`: sizes that no memory holds; `work`: what takes long; `constants`: what is computed of
+//!   constants alone, within an `allowance`
 
 pub(crate) mod allowance;
 pub(crate) mod constants;

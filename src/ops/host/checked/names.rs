@@ -1,12 +1,13 @@
-//! Names of what a node becomes in a typed model, where no two nodes may have the same: tract names the parts of a node after it
-//! (`x.0`, `x.axis`), and in a file a node may be called that.
+//! Names of what a node becomes in a typed model, where no two nodes may have the same: tract names
+//! the parts of a node after it (`x.0`, `x.axis`), and in a file a node may be called that.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
 use crate::ops::host::hook::Wired;
 
-/// Wires a node, under another name if parts of it would have a name that is taken, and leaves the names of other nodes to them.
+/// Wires a node, under another name if parts of it would have a name that is taken, and leaves the
+/// names of other nodes to them.
 pub(super) fn apart(
     source: &InferenceModel,
     node: &InferenceNode,

@@ -1,7 +1,9 @@
-//! Constants that differ in signs of zeros alone, of which tract makes one (tract-core, `model/typed.rs`, `wire_node`).
+//! Constants that differ in signs of zeros alone, of which tract makes one (tract-core,
+//! `model/typed.rs`, `wire_node`).
 //!
-//! What a node takes is compared with what it took before the model was typed. Where the signs are another constant's by now, the
-//! bits are held as integers, and are made floats when the model runs.
+//! What a node takes is compared with what it took before the model was typed. Where the signs are
+//! another constant's by now, the bits are held as integers, and are made floats when the model
+//! runs.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -52,7 +54,8 @@ fn types(ty: DatumType) -> Option<(ElementType, ElementType)> {
     }
 }
 
-/// Whether two tensors have the same bits; those of another type or shape are none that tract took for one.
+/// Whether two tensors have the same bits; those of another type or shape are none that tract took
+/// for one.
 fn are_same(a: &Tensor, b: &Tensor) -> TractResult<bool> {
     if a.datum_type() != b.datum_type() || a.shape() != b.shape() || a.len() == 0 {
         return Ok(true);

@@ -1,6 +1,7 @@
 //! Operands that are stretched to the shape of the first one, which they must not exceed.
 //!
-//! tract's rules give the result the shape of the first operand, and what it computes is broadcast to that of all.
+//! tract's rules give the result the shape of the first operand, and what it computes is broadcast
+//! to that of all.
 
 use super::fitting::text;
 use super::known::KnownOperands;
@@ -16,7 +17,8 @@ const STRETCHED: &[(&str, &[usize])] = &[
 /// The operators that take numbers, and their places: of one element, in any number of axes.
 const NUMBERS: &[(&str, &[usize])] = &[("Clip", &[1, 2])];
 
-/// Tells what is wrong with an operand that is larger than the first one, as far as their shapes are known.
+/// Tells what is wrong with an operand that is larger than the first one, as far as their shapes
+/// are known.
 pub(super) fn check(operator: &str, known: &dyn KnownOperands) -> Result<(), String> {
     let places = |table: &'static [(&str, &[usize])]| {
         table.iter().find(|(name, _)| *name == operator).map_or(&[][..], |(_, places)| places)

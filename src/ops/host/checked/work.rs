@@ -11,8 +11,9 @@ use crate::ops::host::operands::BROADCASTING;
 /// default, which is seconds, and more for what has large weights.
 pub(super) const STEPS_PER_BYTE: u64 = 1 << 6;
 
-/// Operators beside those of [`BROADCASTING`] that go through each element of the operands and of the results a few times. Of
-/// any other, each element of the results may take all of the largest operand.
+/// Operators beside those of [`BROADCASTING`] that go through each element of the operands and of
+/// the results a few times. Of any other, each element of the results may take all of the largest
+/// operand.
 const LINEAR: &[&str] = &[
     "Abs",
     "BitCast",

@@ -1,16 +1,21 @@
-//! Operands that tract 0.23.9 reads without a look at their shape, so that it reads what is not there.
+//! Operands that tract 0.23.9 reads without a look at their shape, so that it reads what is not
+//! there.
 //!
-//! `to_scalar` and `cast_to_scalar` of tract-data (`src/tensor/plain_view.rs:117` and `:239`) do not look at the
-//! length, so that a tensor without elements is read through a dangling pointer. No such tensor may get there:
+//! `to_scalar` and `cast_to_scalar` of tract-data (`src/tensor/plain_view.rs:117` and `:239`) do
+//! not look at the length, so that a tensor without elements is read through a dangling pointer. No
+//! such tensor may get there:
 //!
-//! - where one number is wanted ([`SCALARS`]) it is refused, by an operator in front of the operand if only a run can tell;
-//! - of an operator whose result has the shape of all operands ([`BROADCASTING`]) the result has no elements either, and a
-//!   constant takes the operator's place: tract looks for its numbers in patterns (`matches_single_input_const`). Where other
-//!   sizes are open it is refused, whatever stands in front of it: `TypedModel::wire_node` (tract-core, `src/model/typed.rs:127`)
-//!   makes a constant of each value that has no elements.
+//! - where one number is wanted ([`SCALARS`]) it is refused, by an operator in front of the operand
+//!   if only a run can tell;
+//! - of an operator whose result has the shape of all operands ([`BROADCASTING`]) the result has no
+//!   elements either, and a constant takes the operator's place: tract looks for its numbers in
+//!   patterns (`matches_single_input_const`). Where other sizes are open it is refused, whatever
+//!   stands in front of it: `TypedModel::wire_node` (tract-core, `src/model/typed.rs:127`) makes a
+//!   constant of each value that has no elements.
 //!
-//! Nor may a shape of fewer axes than a batch, its channels and what an operator slides over ([`RANKS`]): `BaseDataShape` of
-//! tract-core (`src/ops/nn/data_formats.rs`) takes these out of the shape without a look at its length.
+//! Nor may a shape of fewer axes than a batch, its channels and what an operator slides over
+//! ([`RANKS`]): `BaseDataShape` of tract-core (`src/ops/nn/data_formats.rs`) takes these out of the
+//! shape without a look at its length.
 
 mod table;
 
@@ -110,7 +115,8 @@ impl Guarded {
         no_number(&self.node, &self.operator, operand, self.opset)
     }
 
-    /// Fails where an operand has not the axes that the operator needs, of those ranks that are known.
+    /// Fails where an operand has not the axes that the operator needs, of those ranks that are
+    /// known.
     fn check_ranks(&self, rank: impl Fn(usize) -> Option<usize>) -> TractResult<()> {
         for (place, least) in self.ranks {
             if let Some(rank) = rank(*place).filter(|rank| rank < least) {
@@ -174,8 +180,8 @@ impl Guarded {
         Ok(Some(outlets))
     }
 
-    /// Fails where operands have several sizes along an axis, none of which is one: tract makes a size of that which has no
-    /// value, and leaves the node out where an operand changes nothing.
+    /// Fails where operands have several sizes along an axis, none of which is one: tract makes a
+    /// size of that which has no value, and leaves the node out where an operand changes nothing.
     fn check_fit(&self, target: &TypedModel, inputs: &[OutletId]) -> TractResult<()> {
         let shapes = inputs.iter().map(|input| Ok(&*target.outlet_fact(*input)?.shape));
         let shapes: TVec<&[TDim]> = shapes.collect::<TractResult<_>>()?;
@@ -195,8 +201,9 @@ impl Guarded {
         Ok(())
     }
 
-    /// Fails where an operand has no elements and the result may have some, as far as is known: no operator in front of such
-    /// an operand hides it, since tract takes whatever has no elements for a constant.
+    /// Fails where an operand has no elements and the result may have some, as far as is known: no
+    /// operator in front of such an operand hides it, since tract takes whatever has no elements
+    /// for a constant.
     fn check_open(&self, target: &TypedModel, inputs: &[OutletId]) -> TractResult<()> {
         for (place, input) in inputs.iter().enumerate() {
             if elements(target.outlet_fact(*input)?.shape.iter()) == ElementPresence::None {
@@ -252,8 +259,8 @@ fn no_number(node: &str, operator: &str, operand: &str, opset: i64) -> Error {
     refused(node, operator, problem)
 }
 
-/// Whether a value is made of what the model is given, so that it is no constant. Shapes are not counted: of those tract has
-/// made constants already.
+/// Whether a value is made of what the model is given, so that it is no constant. Shapes are not
+/// counted: of those tract has made constants already.
 fn is_of_data(model: &TypedModel, outlet: OutletId) -> bool {
     let mut seen = HashSet::new();
     let mut ahead = vec![outlet.node];
@@ -316,7 +323,8 @@ impl Around for Guarded {
     }
 }
 
-/// The identity, but its output is no constant, and where it is one number, a run fails that has none.
+/// The identity, but its output is no constant, and where it is one number, a run fails that has
+/// none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct OperandGuard {
     node: Label,

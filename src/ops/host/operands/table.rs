@@ -3,7 +3,8 @@
 /// An operand's place among the inputs of a node, and its name in the specification.
 pub(super) type NamedOperand = (usize, &'static str);
 
-/// The operands that tract reads as one number, or as one for each channel, with or without a look at their length.
+/// The operands that tract reads as one number, or as one for each channel, with or without a look
+/// at their length.
 pub(super) const SCALARS: &[(&str, &[NamedOperand])] = &[
     ("BlackmanWindow", &[(0, "size")]),
     ("ConvInteger", &[(2, "x_zero_point"), (3, "w_zero_point")]),
@@ -86,7 +87,8 @@ pub(super) const COMPOSED: &[&str] = &[
     "RMSNormalization",
 ];
 
-/// Operands by their places, and the least rank of each: a batch, channels and an axis to slide along, or a row of indices.
+/// Operands by their places, and the least rank of each: a batch, channels and an axis to slide
+/// along, or a row of indices.
 pub(super) const RANKS: &[(&str, &[(usize, usize)])] = &[
     ("AveragePool", &[(0, 3)]),
     ("BatchNormalization", &[(0, 2)]),

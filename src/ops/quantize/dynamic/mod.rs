@@ -1,4 +1,5 @@
-//! `DynamicQuantizeLinear`: the scale and the zero point of UINT8 from the least and the greatest element.
+//! `DynamicQuantizeLinear`: the scale and the zero point of UINT8 from the least and the greatest
+//! element.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;

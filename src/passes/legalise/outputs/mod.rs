@@ -1,6 +1,6 @@
-//! Adds a node where a graph's output has no producer of its own, or not of its declared type, which tract needs. Before: an
-//! output is an input, a constant, a value of the body around it or a symbolic INT64; after: it is what an `Identity`, or a
-//! cast to numbers, makes of that.
+//! Adds a node where a graph's output has no producer of its own, or not of its declared type,
+//! which tract needs. Before: an output is an input, a constant, a value of the body around it or a
+//! symbolic INT64; after: it is what an `Identity`, or a cast to numbers, makes of that.
 
 use onnx_cast_graph::{BodyId, Graph, NewNode, Origin, Place, Use};
 use tract_onnx::prelude::TractResult;
@@ -12,7 +12,8 @@ use crate::passes::context::PassContext;
 use crate::passes::facts::value_type::{declared_type, either_exotic, is_tensor, set_carrier};
 
 /// Gives the outputs of all bodies their carriers, and nodes of their own where tract needs them.
-/// Fails when an output that no node makes is declared of another type, and one of the two is exotic.
+/// Fails when an output that no node makes is declared of another type, and one of the two is
+/// exotic.
 pub(in crate::passes) fn prepare(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     for body in graph.all_bodies(graph.main()) {
         for place in 0..graph.body(body).outputs().len() {
@@ -64,9 +65,10 @@ fn output(
     {
         set_carrier(&mut declared.r#type, ty);
     }
-    // tract computes shapes with symbolic integers; a model's INT64 output is made of numbers. It finds an output only among
-    // the values of the graph itself, forgets what it knows of an input that is one, and what it does to the outputs of a
-    // Scan's body it does to all that use the value.
+    // tract computes shapes with symbolic integers; a model's INT64 output is made of numbers. It
+    // finds an output only among the values of the graph itself, forgets what it knows of an input
+    // that is one, and what it does to the outputs of a Scan's body it does to all that use the
+    // value.
     let resolves = is_main && made_here && is_int64 && !is_settled;
     if !resolves && made_here && (is_main || !is_used_here) {
         return Ok(());

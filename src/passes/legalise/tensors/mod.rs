@@ -1,5 +1,6 @@
-//! Constants and inputs as tract holds them. Before: tensors and declared inputs of any of ONNX's types; after: those whose
-//! type tract does not have, or which its loader reads wrongly, are carriers ([`ElementType::datum_type`]).
+//! Constants and inputs as tract holds them. Before: tensors and declared inputs of any of ONNX's
+//! types; after: those whose type tract does not have, or which its loader reads wrongly, are
+//! carriers ([`ElementType::datum_type`]).
 
 use onnx_cast_graph::{Graph, NodeId, ValueId};
 use tract_onnx::pb::TensorProto;
@@ -11,7 +12,8 @@ use crate::passes::context::{PassContext, PassOptions};
 use crate::passes::facts::value_type::{is_tensor, set_carrier};
 use crate::tensor::proto;
 
-/// Makes every constant, every tensor of an attribute and every input of a body one that tract reads right.
+/// Makes every constant, every tensor of an attribute and every input of a body one that tract
+/// reads right.
 pub(in crate::passes) fn carry(graph: &mut Graph, context: &mut PassContext) -> TractResult<()> {
     let main = graph.body(graph.main());
     for value in main.inputs() {

@@ -1,5 +1,5 @@
-//! Constants of UINT32 and UINT64 without elements, which tract takes for signed ones. Before: such a constant; after: a cast
-//! of an INT64 constant without elements.
+//! Constants of UINT32 and UINT64 without elements, which tract takes for signed ones. Before: such
+//! a constant; after: a cast of an INT64 constant without elements.
 
 use onnx_cast_graph::{Graph, NewNode, NodeId, NodeView, Place, ValueId};
 use tract_onnx::pb::TensorProto;

@@ -83,7 +83,8 @@ pub(crate) struct Divergence {
 }
 
 impl Divergence {
-    /// What is to blame for it: a cast before it, or what makes the tensor itself and spoils values.
+    /// What is to blame for it: a cast before it, or what makes the tensor itself and spoils
+    /// values.
     pub(crate) fn blamed(&self) -> Option<&AuditedCast> {
         let here = || self.cast.as_ref().filter(|cast| cast.damaged() > 0);
         self.culprit.as_ref().or_else(here)

@@ -168,8 +168,8 @@ impl ComparedTensor {
         if self.passed { 0.0 } else { self.largest_error() }
     }
 
-    /// The relative error as a whole, √(Σ (y − x)² / Σ x²); infinite where NaN or infinities differ,
-    /// or nothing tells how far it is off.
+    /// The relative error as a whole, √(Σ (y − x)² / Σ x²); infinite where NaN or infinities
+    /// differ, or nothing tells how far it is off.
     pub(crate) fn relative_error(&self) -> f64 {
         match self.sqnr {
             _ if self.apart() > 0 || self.problem.is_some() => f64::INFINITY,

@@ -31,7 +31,8 @@ pub(crate) struct InputChange {
     pub(crate) kind: ValueChange,
 }
 
-/// What becomes of the values. Places and numbers are shares of what there is, so that they mean something in other sizes.
+/// What becomes of the values. Places and numbers are shares of what there is, so that they mean
+/// something in other sizes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum ValueChange {
     /// All are so many times as large.

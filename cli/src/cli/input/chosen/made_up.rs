@@ -1,4 +1,5 @@
-//! What is chosen of inputs that nobody gives: what they are taken for, their sizes, and what caches hold.
+//! What is chosen of inputs that nobody gives: what they are taken for, their sizes, and what
+//! caches hold.
 
 use std::sync::Arc;
 
@@ -129,8 +130,8 @@ impl MadeUp {
         self.rounds.iter().all(|before| sizes(before) != new)
     }
 
-    /// What is tried of a round: its own sizes, and where lengths are large, then smaller ones; each
-    /// in a batch of its own as well.
+    /// What is tried of a round: its own sizes, and where lengths are large, then smaller ones;
+    /// each in a batch of its own as well.
     pub(crate) fn tries(&self, round: usize) -> Vec<Lengths> {
         let smaller = if round == LARGE { &SMALLER[..] } else { &[] };
         let free = self.free();
@@ -214,7 +215,8 @@ impl MadeUp {
         Ok(shapes)
     }
 
-    /// Makes something with the role of an input, and with what it depends on in a set of these shapes.
+    /// Makes something with the role of an input, and with what it depends on in a set of these
+    /// shapes.
     pub(crate) fn with<T>(
         &self,
         (index, lengths): (usize, &Lengths),

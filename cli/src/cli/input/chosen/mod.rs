@@ -1,5 +1,6 @@
-//! What is chosen of inputs that nobody gives (`made_up`): what they are taken for (`roles`), their sizes (`size_plan`) and their values
-//! (`random`, `values`); at what `price` they run, and a `search` that `change`s them.
+//! What is chosen of inputs that nobody gives (`made_up`): what they are taken for (`roles`), their
+//! sizes (`size_plan`) and their values (`random`, `values`); at what `price` they run, and a
+//! `search` that `change`s them.
 
 pub(crate) mod change;
 pub(super) mod made_up;

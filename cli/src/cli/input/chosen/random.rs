@@ -28,9 +28,10 @@ impl Generator {
         Generator { seed, bytes: 0 }
     }
 
-    /// A tensor for the input at this position: of what its role says, or else floats that are normally distributed, of the scale of
-    /// the set; integers, and the numbers in strings, are small. With a range, all values in it are as likely.
-    /// Fails when all tensors together would be larger than a GiB, or the type does not hold the range.
+    /// A tensor for the input at this position: of what its role says, or else floats that are
+    /// normally distributed, of the scale of the set; integers, and the numbers in strings, are
+    /// small. With a range, all values in it are as likely. Fails when all tensors together would
+    /// be larger than a GiB, or the type does not hold the range.
     pub(crate) fn tensor(
         &mut self,
         position: usize,

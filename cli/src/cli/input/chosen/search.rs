@@ -1,5 +1,6 @@
-//! A search for the inputs that show the most: from the sets that were chosen it climbs towards those of the largest error, and of the
-//! least headroom, by changing sizes, scales, seeds, patterns and single values, within what inputs were taken for.
+//! A search for the inputs that show the most: from the sets that were chosen it climbs towards
+//! those of the largest error, and of the least headroom, by changing sizes, scales, seeds,
+//! patterns and single values, within what inputs were taken for.
 
 use std::time::Instant;
 
@@ -19,7 +20,8 @@ use crate::cli::tensor::Tensors;
 /// What a set shows.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Score {
-    /// The relative error of the worst output; infinite where NaN, infinities or shapes differ, or one side alone runs.
+    /// The relative error of the worst output; infinite where NaN, infinities or shapes differ, or
+    /// one side alone runs.
     pub(crate) error: f64,
     /// The largest share that values have of what a type holds.
     pub(crate) reach: f64,
@@ -27,7 +29,8 @@ pub(crate) struct Score {
 
 /// Runs sets.
 pub(crate) trait Judge {
-    /// What a set shows; `None` where the model does not take it, or both models cost more than they may.
+    /// What a set shows; `None` where the model does not take it, or both models cost more than
+    /// they may.
     fn score(&mut self, tensors: Tensors, price: &mut Price) -> Option<Score>;
 
     /// How far the reference moves, as [`Score::error`], where its inputs move by a relative error.
@@ -76,12 +79,13 @@ const SLOW: f64 = SECOND;
 const PATIENCE: usize = 80;
 /// A record is so many times as large as the one before.
 const BETTER: f64 = 1.05;
-/// What is told and judged has so many times the error of the sets before, whichever the seed: one rounding in another direction does
-/// not last.
+/// What is told and judged has so many times the error of the sets before, whichever the seed: one
+/// rounding in another direction does not last.
 const LASTING: f64 = 3.0;
 /// Beside errors that were there before, a smaller one is no more than imprecise.
 const GRAVE: f64 = 0.05;
-/// Lengths beyond those of the sets, tried one after the other, and the next smaller ones for tables that end there.
+/// Lengths beyond those of the sets, tried one after the other, and the next smaller ones for
+/// tables that end there.
 const LONG: [[usize; 2]; 2] = [[1025, 1024], [2049, 2048]];
 /// Sizes that are tried, about the powers of 2.
 const LENGTHS: [usize; 18] =
@@ -168,7 +172,8 @@ struct Climb<'a> {
 }
 
 impl Climb<'_> {
-    /// What all runs may cost. Where somebody has said how long they may take, that is told by how long those so far took.
+    /// What all runs may cost. Where somebody has said how long they may take, that is told by how
+    /// long those so far took.
     fn most(&self) -> f64 {
         let Some(time) = self.budget.time else { return MOST };
         let rate = self.spent / self.start.elapsed().as_secs_f64();
@@ -334,7 +339,8 @@ impl Climb<'_> {
         ValueChange::Set { start: self.rng.random(), share, to }
     }
 
-    /// Whether an error no larger than those before, in what the reference takes, moves its results about as far.
+    /// Whether an error no larger than those before, in what the reference takes, moves its results
+    /// about as far.
     fn is_fickle(&mut self, choice: &Choice, score: Score, before: Score) -> bool {
         let by = before.error.clamp(f64::from(f32::EPSILON), FICKLE);
         let Ok(tensors) = self.recipe.tensors_of(choice) else { return true };
@@ -346,7 +352,8 @@ impl Climb<'_> {
         score.error.is_finite() && self.priced(f64::INFINITY, moved) > score.error / 8.0
     }
 
-    /// The records that are worth it: any error where there was none before; else what is far worse, whichever the seed.
+    /// The records that are worth it: any error where there was none before; else what is far
+    /// worse, whichever the seed.
     fn lasting(&mut self, before: Score) -> Vec<(Choice, Score)> {
         let mut by_error: Vec<(Choice, Score)> = self.records.iter().skip(1).cloned().collect();
         let mut by_reach = by_error.clone();

@@ -1,8 +1,10 @@
-//! The sizes of symbolic dimensions that nobody sets: never 1 unless nothing else will do, a different one for each symbol unless the
-//! model needs them equal, and several lengths over the sets.
+//! The sizes of symbolic dimensions that nobody sets: never 1 unless nothing else will do, a
+//! different one for each symbol unless the model needs them equal, and several lengths over the
+//! sets.
 //!
-//! Which of them have to be equal is found by trying: [`Unset::attempts`] lists plans, the first of which gives each symbol a size of
-//! its own and the last of which makes all of them 1, and the model runs on the first that it takes.
+//! Which of them have to be equal is found by trying: [`Unset::attempts`] lists plans, the first of
+//! which gives each symbol a size of its own and the last of which makes all of them 1, and the
+//! model runs on the first that it takes.
 
 use tract_onnx::prelude::*;
 use tract_onnx::tract_hir::infer::Factoid;
@@ -15,7 +17,8 @@ use crate::cli::input::sizes::with_sizes;
 pub(crate) const SIDE: usize = 32;
 /// How many sets there are of different sizes.
 pub(crate) const ROUNDS: usize = 6;
-/// The set in which lengths are large, and the one in which every size is 1. In the last one nothing is cached yet.
+/// The set in which lengths are large, and the one in which every size is 1. In the last one
+/// nothing is cached yet.
 pub(crate) const LARGE: usize = 3;
 const ONES: usize = 4;
 /// Of so many dimensions at most, two at a time are tried to be equal.
@@ -112,8 +115,8 @@ impl SizePlan {
 }
 
 impl Unset {
-    /// Of inputs with these roles, of which those in `random` are made up. `other` is what the model is compared with, which may know
-    /// sizes that this one leaves open.
+    /// Of inputs with these roles, of which those in `random` are made up. `other` is what the
+    /// model is compared with, which may know sizes that this one leaves open.
     pub(crate) fn of(
         model: &Declared,
         taken: &[InputRole],
@@ -340,7 +343,8 @@ impl Unset {
     }
 }
 
-/// What a dimension is of, by its symbol's name, by what its input is taken for, and by where it is.
+/// What a dimension is of, by its symbol's name, by what its input is taken for, and by where it
+/// is.
 fn part(symbol: &str, input: &Input, taken: &InputRole, axis: usize) -> DimensionKind {
     let name = symbol.to_ascii_lowercase();
     let rank = input.rank().unwrap_or(0);

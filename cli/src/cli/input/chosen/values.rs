@@ -20,7 +20,8 @@ const MANY_TIMES: i64 = 40;
 const FEW_TIMES: i64 = 4;
 /// The magnitudes that numbers have about, from set to set.
 pub(crate) const SCALES: [f64; 3] = [1.0, 30.0, 0.01];
-/// How far the numbers of a set lie off 0, by their scale: what is decided by a sum or a mean is decided either way.
+/// How far the numbers of a set lie off 0, by their scale: what is decided by a sum or a mean is
+/// decided either way.
 const CENTRES: [f64; 3] = [0.0, 0.4, -0.4];
 /// Of the numbers of the first set, one in so many from one on is a multiple of a half.
 const EVEN: (usize, usize) = (4, 3);
@@ -32,7 +33,8 @@ const INSIDE: u32 = 3;
 const WITHIN: f64 = 3.0;
 /// Of large numbers one in so many is at least so many times as large.
 const RARE: (usize, f64) = (8, 4.0);
-/// What is taken from the scores of what is hidden: FLOAT16 holds it, and nothing is left of their exponentials.
+/// What is taken from the scores of what is hidden: FLOAT16 holds it, and nothing is left of their
+/// exponentials.
 const HIDDEN: i64 = 10_000;
 /// The largest magnitude that such numbers come near.
 pub(super) const LARGEST: f64 = 180.0;
@@ -241,7 +243,8 @@ fn codes(ty: ElementType, shape: &[usize], rng: &mut StdRng) -> TractResult<Tens
     of_numbers(ty, shape, &numbers)
 }
 
-/// A whole number of a type; of a wide one all magnitudes are as likely, and the first two are large, of either sign.
+/// A whole number of a type; of a wide one all magnitudes are as likely, and the first two are
+/// large, of either sign.
 fn of_type(ty: ElementType, place: usize, rng: &mut StdRng) -> i64 {
     let is_signed = ty.family() == Family::Signed;
     if ty.bits() <= 8 {
@@ -299,8 +302,8 @@ fn masks(shape: &[usize], is_hidden: bool, rng: &mut StdRng) -> Vec<i64> {
     rows
 }
 
-/// A row of a mask: runs of 1 and of 0, of which the first is of 1, so that a softmax over what is masked, and over what comes before
-/// each place, always has a value to look at.
+/// A row of a mask: runs of 1 and of 0, of which the first is of 1, so that a softmax over what is
+/// masked, and over what comes before each place, always has a value to look at.
 fn runs(row: usize, rng: &mut StdRng) -> Vec<i64> {
     if row < 2 {
         return vec![1; row];
@@ -337,7 +340,8 @@ pub(super) fn scaled(
     let mut place = 0;
     move || {
         let number = normal() + centre;
-        // Beyond the first set there is one of either sign, and in that of large numbers a rare one among the first.
+        // Beyond the first set there is one of either sign, and in that of large numbers a rare one
+        // among the first.
         let number = match place {
             // Halves and zeros: what is told apart by a tie, a sign or a rounding.
             _ if set == 0 && place % EVEN.0 == EVEN.1 => (2.0 * number).round() / 2.0,

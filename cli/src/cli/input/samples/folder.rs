@@ -11,9 +11,9 @@ use crate::cli::input::declared::Declared;
 use crate::cli::input::files::{self, Format};
 use crate::cli::message::{at, counted};
 
-/// The samples in a folder: in ONNX's layout of test cases; or, in the natural order of their names, archives, files of JSON lines and
-/// folders of arrays named as the inputs; or, where the model has one input, arrays.
-/// Fails when there is none, or a file is there that is no sample.
+/// The samples in a folder: in ONNX's layout of test cases; or, in the natural order of their
+/// names, archives, files of JSON lines and folders of arrays named as the inputs; or, where the
+/// model has one input, arrays. Fails when there is none, or a file is there that is no sample.
 pub(super) fn of(model: &Declared, folder: &Path, file: &Path) -> TractResult<Vec<Sample>> {
     let cases = cases_in(folder, file)?;
     if !cases.is_empty() {
@@ -50,8 +50,8 @@ pub(super) fn named<'a>(model: &Declared, argument: &'a str) -> Option<(usize, &
     })
 }
 
-/// The samples that a folder for each input holds, of which those at the same place belong together.
-/// Fails when an input has no folder, or folders hold other numbers of files.
+/// The samples that a folder for each input holds, of which those at the same place belong
+/// together. Fails when an input has no folder, or folders hold other numbers of files.
 pub(super) fn of_inputs(model: &Declared, arguments: &[String]) -> TractResult<Vec<Sample>> {
     let mut columns: Vec<Option<Vec<PathBuf>>> = model.inputs.iter().map(|_| None).collect();
     for argument in arguments {

@@ -1,5 +1,5 @@
-//! Samples in the lines of a file, each an object of JSON: an input's name, and its values as a number, as nested lists, or as an object
-//! of a `shape` and a flat list, `data`.
+//! Samples in the lines of a file, each an object of JSON: an input's name, and its values as a
+//! number, as nested lists, or as an object of a `shape` and a flat list, `data`.
 
 use std::ops::Range;
 use std::path::Path;
@@ -23,7 +23,8 @@ pub(super) fn is_it(path: &Path) -> bool {
     extension.is_some_and(|extension| extension == "jsonl" || extension == "ndjson")
 }
 
-/// The samples of a file, of which empty lines are none. Fails when it cannot be read, or holds none.
+/// The samples of a file, of which empty lines are none. Fails when it cannot be read, or holds
+/// none.
 pub(super) fn of(path: &Path) -> TractResult<Vec<Sample>> {
     let name = path.display().to_string();
     let text: Rc<str> = at(&name, read_regular_text(path))?.into();

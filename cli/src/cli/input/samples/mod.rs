@@ -1,5 +1,5 @@
-//! Samples: many sets of inputs that `-i` gives at once, in the rows of arrays (`rows`), in the lines of a file (`lines`) or in the
-//! files of a folder (`folder`).
+//! Samples: many sets of inputs that `-i` gives at once, in the rows of arrays (`rows`), in the
+//! lines of a file (`lines`) or in the files of a folder (`folder`).
 
 mod folder;
 mod lines;
@@ -77,8 +77,9 @@ fn batched(input: &Input, mut tensor: Tensor) -> TractResult<Tensor> {
     Ok(tensor)
 }
 
-/// The samples that `-i` gives, those that are wanted of them; `None` where it gives at most one set of inputs.
-/// Fails when samples are mixed with something else, or there are none where they should be.
+/// The samples that `-i` gives, those that are wanted of them; `None` where it gives at most one
+/// set of inputs. Fails when samples are mixed with something else, or there are none where they
+/// should be.
 pub(super) fn of(
     model: &Declared,
     path: &Path,

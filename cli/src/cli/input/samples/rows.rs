@@ -1,4 +1,5 @@
-//! Samples along the first axis of arrays: one axis more than the input has, or a multiple of its declared first size.
+//! Samples along the first axis of arrays: one axis more than the input has, or a multiple of its
+//! declared first size.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -175,7 +175,8 @@ mod tests {
         NamedTensor { name: "y".into(), ty, tensor }
     }
 
-    /// What all elements come to one after the other, and many at once; and whether all were looked at so.
+    /// What all elements come to one after the other, and many at once; and whether all were looked
+    /// at so.
     fn both(x: &NamedTensor, y: &NamedTensor, tolerance: Tolerance) -> (String, String, bool) {
         let exact = |side: &NamedTensor| ExactValues::of(side.ty, &side.tensor).expect("numbers");
         let (a, b) = (exact(x), exact(y));

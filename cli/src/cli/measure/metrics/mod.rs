@@ -162,7 +162,8 @@ impl Metrics {
         Ok(())
     }
 
-    /// Whether it may be beyond its tolerance, as far as that is known: an angle and a ratio are only at the end.
+    /// Whether it may be beyond its tolerance, as far as that is known: an angle and a ratio are
+    /// only at the end.
     fn may_fail(&self) -> bool {
         let ComparedTensor { tolerance, problem, mismatches, .. } = &self.tensor;
         let is_of_whole = tolerance.cosine.is_some() || tolerance.sqnr.is_some();

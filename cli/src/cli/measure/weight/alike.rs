@@ -15,7 +15,8 @@ pub(crate) enum Alike {
     Times(f64),
     /// All are off by so much.
     Moved(f64),
-    /// Those of each channel that has changed are a number of times what they were: what was behind is folded in.
+    /// Those of each channel that has changed are a number of times what they were: what was behind
+    /// is folded in.
     Folded,
     /// They lie about what they were.
     Near,
@@ -25,7 +26,8 @@ pub(crate) enum Alike {
 
 /// How many steps codes are off at least, taken together, where their zero point is another.
 const SHIFTED: f64 = 0.75;
-/// How far, beside a step, a ratio may be from 1; and values from what they are then, by their size.
+/// How far, beside a step, a ratio may be from 1; and values from what they are then, by their
+/// size.
 const RATIO: f64 = 0.02;
 /// A number that is folded into a whole weight, as the scale of an attention, is beyond this.
 const FOLDED: f64 = 2.0;
@@ -36,8 +38,8 @@ const MOST: usize = 1 << 22;
 /// Values of so many steps about what they were are near.
 const NEAR: f64 = 3.0;
 
-/// What became of all values of a weight, which is stored in a type if that is a narrow one; `None` for text.
-/// Fails when the values cannot be read.
+/// What became of all values of a weight, which is stored in a type if that is a narrow one; `None`
+/// for text. Fails when the values cannot be read.
 pub(crate) fn alike(
     x: &Elements,
     y: &Elements,
@@ -92,8 +94,8 @@ fn moved((x, y): (&[f64], &[f64]), step: f64) -> Option<f64> {
     (mean.abs() > spread.max(SHIFTED * step)).then_some(mean)
 }
 
-/// How many times what they were values are, how large these are, and how far they are from it: medians
-/// of the larger half.
+/// How many times what they were values are, how large these are, and how far they are from it:
+/// medians of the larger half.
 struct Fit {
     ratio: f64,
     size: f64,
@@ -118,8 +120,8 @@ impl Fit {
     }
 }
 
-/// Whether the values of nearly each channel of one of the first two axes, or of the last, are a number of times what they were,
-/// which may be 1.
+/// Whether the values of nearly each channel of one of the first two axes, or of the last, are a
+/// number of times what they were, which may be 1.
 fn is_alike_by_channel(
     values: (&[f64], &[f64]),
     shape: &[usize],
@@ -133,8 +135,9 @@ fn is_alike_by_channel(
     })
 }
 
-/// Whether each channel of one of these axes that has changed is another number than 1 times what it was, with every value that has
-/// changed by more than a rounding, which is so far off at most beside a share of the value.
+/// Whether each channel of one of these axes that has changed is another number than 1 times what
+/// it was, with every value that has changed by more than a rounding, which is so far off at most
+/// beside a share of the value.
 fn is_folded(values: (&[f64], &[f64]), shape: &[usize], rounding: f64) -> bool {
     let is_off = |is: f64, was: f64| (is - was).abs() > RATIO * was.abs() + rounding;
     axes(shape).any(|axis| {

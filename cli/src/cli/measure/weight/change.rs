@@ -20,10 +20,12 @@ use crate::cli::measure::value::{coordinates, shown};
 use crate::cli::measure::weight::grid::{Grid, ROW, Rounded};
 use crate::cli::measure::weight::outcomes::{ElementOutcomes, Halved};
 
-/// From how many elements on a constant is a weight, rather than a number of the computation or a shape.
+/// From how many elements on a constant is a weight, rather than a number of the computation or a
+/// shape.
 pub(crate) const WEIGHT: usize = 8;
 
-/// From how many elements on integers are a table, rather than the pads or the shape of some tensor.
+/// From how many elements on integers are a table, rather than the pads or the shape of some
+/// tensor.
 const TABLE: u64 = 64;
 
 /// A few odd values among many that came through are a fault, whatever else is done to weights: so
@@ -240,8 +242,8 @@ impl WeightChange {
         self.odd > 0
     }
 
-    /// Whether values that no conversion rounds are others, or a few of what may be codes of a bias by more than
-    /// a step. Of numbers that may be pads, shapes or axes nobody can tell.
+    /// Whether values that no conversion rounds are others, or a few of what may be codes of a bias
+    /// by more than a step. Of numbers that may be pads, shapes or axes nobody can tell.
     pub(crate) fn is_told_by_type(&self) -> bool {
         let [from, to] = self.types;
         let is_told = !may_be_codes(from) || self.is_few() && self.max_abs > 1.0;
@@ -259,7 +261,8 @@ impl WeightChange {
         self.outcomes.keys().all(|outcome| *outcome == Code::Exact)
     }
 
-    /// Whether the converted side is what a Cast makes of the reference, value by value, and none is spoiled.
+    /// Whether the converted side is what a Cast makes of the reference, value by value, and none
+    /// is spoiled.
     pub(crate) fn is_cast(&self) -> bool {
         self.is_cast
     }

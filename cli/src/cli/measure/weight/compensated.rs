@@ -1,8 +1,9 @@
-//! Codes of a weight of which each makes up for the errors of others, as GPTQ chooses them: many are not the nearest ones.
+//! Codes of a weight of which each makes up for the errors of others, as GPTQ chooses them: many
+//! are not the nearest ones.
 //!
-//! Values are then off by a few steps, the fewer the farther, as a few that were changed would not be; and those of one scale
-//! neither all alike, as by another zero point, nor by a share of themselves, as by another scale: what is left beside either is as
-//! small as what chance explains.
+//! Values are then off by a few steps, the fewer the farther, as a few that were changed would not
+//! be; and those of one scale neither all alike, as by another zero point, nor by a share of
+//! themselves, as by another scale: what is left beside either is as small as what chance explains.
 
 use std::sync::Arc;
 
@@ -15,14 +16,14 @@ use crate::cli::measure::weight::steps::CodeSteps;
 
 /// How many steps a value may be off.
 const FARTHEST: f64 = 4.0;
-/// Beyond each of these steps are at most half of the values that are beyond the one before. Beyond the first are at least
-/// as many as one in `MANY`: fewer are a few that were changed.
+/// Beyond each of these steps are at most half of the values that are beyond the one before. Beyond
+/// the first are at least as many as one in `MANY`: fewer are a few that were changed.
 const BEYOND: [f64; 3] = [0.6, 1.0, 2.0];
 const MANY: f64 = 100.0;
 /// How many steps the errors of one scale may be spread.
 const SPREAD: f64 = 1.5;
-/// What the errors of one scale have in common may be so many times what chance makes of errors as they are spread,
-/// and so many steps.
+/// What the errors of one scale have in common may be so many times what chance makes of errors as
+/// they are spread, and so many steps.
 const CHANCE: f64 = 6.0;
 const LEAST: f64 = 0.05;
 /// Fewer errors than this tell nothing of what they have in common.
@@ -47,8 +48,9 @@ pub(crate) struct CodedWeight<'a> {
 }
 
 impl CodedWeight<'_> {
-    /// Whether its codes make up for one another's errors, where it is `got` and the reference's `want`, in its layout;
-    /// `None` of integers of 64 bits. Fails when the elements cannot be read.
+    /// Whether its codes make up for one another's errors, where it is `got` and the reference's
+    /// `want`, in its layout; `None` of integers of 64 bits. Fails when the elements cannot be
+    /// read.
     pub(crate) fn is_compensated(
         &self,
         want: &Elements,
@@ -156,7 +158,8 @@ mod tests {
     const ROWS: usize = 64;
     const COLUMNS: usize = 3;
 
-    /// Whether values of steps of 0.5, in blocks of 32 rows, are sound that are `off` by so many steps, given their places.
+    /// Whether values of steps of 0.5, in blocks of 32 rows, are sound that are `off` by so many
+    /// steps, given their places.
     fn is_sound(off: impl Fn(usize, f64) -> f64) -> TractResult<bool> {
         let scale = Arc::new(Tensor::from_shape(&[2, COLUMNS], &[0.5f32; 2 * COLUMNS])?);
         let blocks = [int_attribute("axis", 0), int_attribute("block_size", 32)];

@@ -1,5 +1,5 @@
-//! The least and the greatest code of a weight, which stand for what lies beyond them, where a scale has been chosen
-//! for the least error.
+//! The least and the greatest code of a weight, which stand for what lies beyond them, where a
+//! scale has been chosen for the least error.
 
 use tract_onnx_cast::audit::Reach;
 use tract_onnx_cast::kernel::Level;
@@ -33,8 +33,8 @@ impl EndCodes {
         Some(EndCodes { low, high })
     }
 
-    /// Which of the values that were made of some codes and wanted lie beyond the codes, in the place of those before; adds what
-    /// is cut off of these.
+    /// Which of the values that were made of some codes and wanted lie beyond the codes, in the
+    /// place of those before; adds what is cut off of these.
     pub(crate) fn lies_beyond(
         &self,
         codes: &[f64],

@@ -102,7 +102,8 @@ impl Grid {
         }
     }
 
-    /// Counts what became of values, where all are the same or rounded; `None` where one asks for a closer look.
+    /// Counts what became of values, where all are the same or rounded; `None` where one asks for a
+    /// closer look.
     #[inline(always)]
     pub(super) fn rounded(&self, x: &[f64; ROW], y: &[f64; ROW], peak: f64) -> Option<Rounded> {
         let (relative, step) = match self.unit {
@@ -133,7 +134,8 @@ impl Grid {
     fn is_near(&self, x: Number, y: Number, peak: f64) -> bool {
         let (error, magnitude) = (x.distance(y), x.rounded().abs());
         match self.unit {
-            // Converters cut digits off, and keep values from vanishing: a unit, or two of the least.
+            // Converters cut digits off, and keep values from vanishing: a unit, or two of the
+            // least.
             Some(unit @ Reach::Float(_)) => {
                 let units = |reach| match reach {
                     Reach::Float(float) if magnitude < float.min_normal => 2.0,

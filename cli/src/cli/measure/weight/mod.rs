@@ -1,8 +1,10 @@
 //! What became of a weight.
 //!
-//! - `change`: of its values one by one, by the `grid` that they are rounded to, counted in `outcomes`
+//! - `change`: of its values one by one, by the `grid` that they are rounded to, counted in
+//!   `outcomes`
 //! - `alike`: of all of them alike
-//! - `steps`: how far the scales of codes put values off; `ends`: what lies beyond the least and the greatest code
+//! - `steps`: how far the scales of codes put values off; `ends`: what lies beyond the least and
+//!   the greatest code
 //! - `compensated`: codes that make up for one another's errors
 
 pub(crate) mod alike;

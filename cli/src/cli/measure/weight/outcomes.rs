@@ -12,7 +12,8 @@ pub(super) struct ElementOutcomes {
     pub(super) outcomes: Vec<(Code, u64)>,
     /// The place of the largest difference of a value that is more than rounded.
     pub(super) farthest: Option<(usize, f64)>,
-    /// Whether values of a size that counts were cut off, are at the end of the type, or were spoiled.
+    /// Whether values of a size that counts were cut off, are at the end of the type, or were
+    /// spoiled.
     pub(super) is_clipped: bool,
     pub(super) is_at_end: bool,
     pub(super) is_spoiled: bool,

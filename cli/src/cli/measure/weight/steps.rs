@@ -17,16 +17,17 @@ pub(crate) struct CodeSteps {
     /// How many elements there are along the axis of the scales, and behind each.
     size: usize,
     behind: usize,
-    /// How many elements along the axis have one scale, each place behind it its own; `None` of scales that
-    /// are one for each place along the axis.
+    /// How many elements along the axis have one scale, each place behind it its own; `None` of
+    /// scales that are one for each place along the axis.
     block: Option<usize>,
     share: f64,
     least: f64,
 }
 
 impl CodeSteps {
-    /// Of codes of a shape that are off by so many steps, in what a node of these attributes makes of them by a
-    /// scale, by ONNX's `DequantizeLinear`; `share` is of what it makes. `None` of a scale that fits no layout.
+    /// Of codes of a shape that are off by so many steps, in what a node of these attributes makes
+    /// of them by a scale, by ONNX's `DequantizeLinear`; `share` is of what it makes. `None` of a
+    /// scale that fits no layout.
     pub(crate) fn of(
         attributes: &[AttributeProto],
         codes: &[usize],
@@ -94,8 +95,8 @@ impl CodeSteps {
         }
     }
 
-    /// For how many elements from a place on the scales follow one another, from which one on, or are
-    /// that one.
+    /// For how many elements from a place on the scales follow one another, from which one on, or
+    /// are that one.
     fn run(&self, place: usize) -> (usize, usize, bool) {
         let (behind, along) = (place % self.behind, place / self.behind);
         let (along, before) = (along % self.size, along / self.size);
@@ -113,7 +114,8 @@ impl CodeSteps {
     }
 }
 
-/// The axis of the scales of a quantiser of values of so many axes; `None` of one that there cannot be.
+/// The axis of the scales of a quantiser of values of so many axes; `None` of one that there cannot
+/// be.
 pub(crate) fn axis(attributes: &[AttributeProto], rank: usize) -> Option<usize> {
     let axis = int(attributes, "axis").unwrap_or(1);
     usize::try_from(if axis < 0 { axis + i64::try_from(rank).ok()? } else { axis }).ok()

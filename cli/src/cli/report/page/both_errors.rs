@@ -1,4 +1,5 @@
-//! Both errors of each inner tensor along the graph, before the band in which the conversion's roundings put it.
+//! Both errors of each inner tensor along the graph, before the band in which the conversion's
+//! roundings put it.
 
 use plotters::prelude::*;
 
@@ -45,7 +46,8 @@ impl PlottedPlace {
     }
 }
 
-/// The chart, with a mark at the tensor where it breaks, if there is one; `None` if there are too few tensors.
+/// The chart, with a mark at the tensor where it breaks, if there is one; `None` if there are too
+/// few tensors.
 pub(super) fn both_errors(judgement: &Judgement, centre: Option<&str>) -> Option<String> {
     // Weights have no error that travels.
     let is_value = |row: &&BothErrors| row.accumulated.is_some();

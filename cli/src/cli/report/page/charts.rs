@@ -176,8 +176,8 @@ impl ChartFrame<'_> {
     }
 }
 
-/// A chart of errors by powers of ten, along places from 0 to an end; what is no number has a label of its
-/// own.
+/// A chart of errors by powers of ten, along places from 0 to an end; what is no number has a label
+/// of its own.
 pub(super) fn powers<'a, 'b>(
     area: &'a Area<'b>,
     end: f64,

@@ -1,4 +1,5 @@
-//! Reports as a page: one HTML file that needs no other, in light and dark, for screens of any size.
+//! Reports as a page: one HTML file that needs no other, in light and dark, for screens of any
+//! size.
 //!
 //! - `figures`: at the top of a comparison; `conversion`: what `convert` tells besides
 //! - `charts`: of errors and ranges; `both_errors`: of inner tensors, beside the band
@@ -365,8 +366,8 @@ fn divergence_view(what: &'static str, place: &Divergence) -> DivergenceView {
     }
 }
 
-/// Casts and operators on half precision, each the worst first: those that spoil values go before all
-/// others.
+/// Casts and operators on half precision, each the worst first: those that spoil values go before
+/// all others.
 fn cast_views<'a>(casts: impl Iterator<Item = &'a AuditedCast>) -> Vec<CastView> {
     let (spoil, others): (Vec<_>, Vec<_>) = casts.partition(|cast| cast.damaged() > 0);
     let view = |(index, cast)| {

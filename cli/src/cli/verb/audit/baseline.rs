@@ -78,7 +78,8 @@ impl<'a> Baseline<'a> {
     }
 
     /// What it does as well as the conversion. `values` are not finite in that: the baseline runs
-    /// once more, if there are any, to see whether they are so in it too. Fails when it cannot be run.
+    /// once more, if there are any, to see whether they are so in it too. Fails when it cannot be
+    /// run.
     pub(super) fn excuses(
         &mut self,
         takes: &Declared,

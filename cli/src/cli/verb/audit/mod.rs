@@ -51,9 +51,9 @@ use by_sample::AuditSamples;
 /// inputs in it: input_*.pb, or several sets of them in test_data_set_* folders.
 ///
 /// The exit status is 1 if a cast did more than its limits allow. Without limits, that is any value
-/// that overflowed, became NaN, lost its NaN, wrapped around, or is undefined; a quantiser that cuts
-/// off more than 1 % of its values; and a model that declares another type than a cast makes, or
-/// whose casts have seen no value at all. A model without casts and quantisers passes.
+/// that overflowed, became NaN, lost its NaN, wrapped around, or is undefined; a quantiser that
+/// cuts off more than 1 % of its values; and a model that declares another type than a cast makes,
+/// or whose casts have seen no value at all. A model without casts and quantisers passes.
 #[derive(Args)]
 #[command(after_help = "Examples:
   onnx-cast audit model.onnx -i x=x.npy
@@ -66,9 +66,9 @@ pub(crate) struct Audit {
     paths: Vec<PathBuf>,
     #[command(flatten, next_help_heading = "Inputs")]
     sets: SetsArgs,
-    /// Raise a limit, to N or without end: KIND is rounded, truncated, flushed, saturated, nan_lost, wrapped,
-    /// overflowed, became_nan, undefined, made_infinite, made_nan, became_subnormal, sign_lost,
-    /// saturated_share, max_abs, max_rel or max_ulp.
+    /// Raise a limit, to N or without end: KIND is rounded, truncated, flushed, saturated,
+    /// nan_lost, wrapped, overflowed, became_nan, undefined, made_infinite, made_nan,
+    /// became_subnormal, sign_lost, saturated_share, max_abs, max_rel or max_ulp.
     #[arg(long, value_name = "KIND[=N]", value_parser = parse_allow, help_heading = "Findings")]
     allow: Vec<(String, f64)>,
     /// The model of which PATH is a conversion: what it does as well is excused, and its weights

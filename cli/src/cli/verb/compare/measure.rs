@@ -116,7 +116,8 @@ impl Measured {
     }
 }
 
-/// Runs both sides, and measures. Fails when a side cannot be run, or the outputs have nothing in common.
+/// Runs both sides, and measures. Fails when a side cannot be run, or the outputs have nothing in
+/// common.
 pub(super) fn measure(
     request: &CompareRequest,
     sides: &Sides,

@@ -1,8 +1,8 @@
 //! `onnx-cast compare`: a model against its conversions.
 //!
 //! The work has four stages, each of which makes plain data of that of those before it: `open` the
-//! two sides and what they run on, `pair` what belongs together, `measure` how far it is apart, with
-//! the verdict of `local`, and `explain` where the graphs part, and why.
+//! two sides and what they run on, `pair` what belongs together, `measure` how far it is apart,
+//! with the verdict of `local`, and `explain` where the graphs part, and why.
 //!
 //! - `runner`: runs both sides, a set at a time; `by_sample`: how each set fares
 //! - `inner`, `dumped`: tensors inside, of both models or as another runtime has saved them
@@ -70,10 +70,10 @@ pub(crate) use open::{CompareRequest, OpenModels, with_way_out};
 ///
 /// Without a tolerance the verdict follows from the arithmetic of both models: same, rounded,
 /// imprecise or broken; the first two pass. With --rtol and --atol a value passes when
-/// |got − want| ≤ atol + rtol·|want|, with --ulp when it is that many units in the last place of the
-/// coarser type away; one of the two is enough. --cosine asks for a least cosine similarity of the
-/// whole output, --sqnr for a least ratio of its signal to the noise. NaN only passes for NaN, and
-/// an infinity for itself.
+/// |got − want| ≤ atol + rtol·|want|, with --ulp when it is that many units in the last place of
+/// the coarser type away; one of the two is enough. --cosine asks for a least cosine similarity of
+/// the whole output, --sqnr for a least ratio of its signal to the noise. NaN only passes for NaN,
+/// and an infinity for itself.
 #[derive(Args)]
 #[command(after_help = "Examples:
   onnx-cast compare model.onnx model_fp16.onnx
@@ -113,12 +113,13 @@ pub(crate) struct Compare {
     /// not run.
     #[arg(long, help_heading = "Comparison")]
     strict: bool,
-    /// How often the conversion runs with random rounding, to see how far rounding errors grow: 3 times where nothing is given, and
-    /// once where it has 16 million weights and no floating-point output of few numbers.
+    /// How often the conversion runs with random rounding, to see how far rounding errors grow: 3
+    /// times where nothing is given, and once where it has 16 million weights and no floating-point
+    /// output of few numbers.
     #[arg(long, value_name = "N", help_heading = "Comparison")]
     samples: Option<u64>,
-    /// Leave the verdict out, which takes several runs of both models: a tolerance judges alone. It is the quicker check of a
-    /// large model.
+    /// Leave the verdict out, which takes several runs of both models: a tolerance judges alone. It
+    /// is the quicker check of a large model.
     #[arg(long, help_heading = "Comparison", conflicts_with_all = ["samples", "suggest_tolerance"])]
     no_verdict: bool,
     /// Write limits that the conversion keeps and a fault would not to NAME.tolerance.toml beside
@@ -332,8 +333,8 @@ impl CompareRequest {
     }
 }
 
-/// Writes the tolerance file that a comparison suggests, and says so, or why there is none. One that
-/// is given is what the conversion has to keep. Fails when it cannot be written.
+/// Writes the tolerance file that a comparison suggests, and says so, or why there is none. One
+/// that is given is what the conversion has to keep. Fails when it cannot be written.
 fn suggest(compared: &Compared, converted: &Path) -> anyhow::Result<String> {
     let place = file_of(converted).with_extension("tolerance.toml");
     let shown = place.display();
@@ -368,7 +369,8 @@ fn emptiness(output: &ComparedTensor) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// What means the same where weights alone are compared. Whatever else there is says how models run.
+    /// What means the same where weights alone are compared. Whatever else there is says how models
+    /// run.
     const OF_BOTH: [&str; 11] = [
         "reference",
         "converted",

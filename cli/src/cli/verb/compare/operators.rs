@@ -1,4 +1,5 @@
-//! Which numbers the operators of the reference were given: how wide a comparison of chosen inputs looked.
+//! Which numbers the operators of the reference were given: how wide a comparison of chosen inputs
+//! looked.
 
 use std::collections::BTreeMap;
 

@@ -96,7 +96,8 @@ impl<'a> Runner<'a> {
         Ok(ran.outputs)
     }
 
-    /// Every tensor of the run on the set at a place. Fails when the model does not run node by node.
+    /// Every tensor of the run on the set at a place. Fails when the model does not run node by
+    /// node.
     pub(super) fn trace(&mut self, place: usize, sets: &[Set]) -> TractResult<Trace> {
         if let Some(trace) = self.trace.take() {
             return Ok(trace);
@@ -121,9 +122,9 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// The node of the conversion that refuses a set that the reference takes, as an index beyond an axis
-/// that is shorter there, or a size: it runs on nothing but zeros in the place of these values, or
-/// on another set.
+/// The node of the conversion that refuses a set that the reference takes, as an index beyond an
+/// axis that is shorter there, or a size: it runs on nothing but zeros in the place of these
+/// values, or on another set.
 pub(super) fn refused(sides: &Sides) -> Option<Culprit> {
     let (a, b) = (sides.reference.model.as_ref()?, sides.converted.model.as_ref()?);
     let run = |loaded: &LoadedModel, tensors| loaded.model.clone().run(tensors);

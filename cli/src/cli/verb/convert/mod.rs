@@ -29,15 +29,15 @@ use request::{ConvertAnswer, ConvertRequest};
 ///
 /// Every FLOAT value and weight becomes the narrow type, in the bodies of If, Loop and Scan and in
 /// functions too. A node stays as it is if its operator does not take the type, if a weight of it
-/// does not fit, if it computes a shape, or if it is kept. Casts stand only where types meet. Inputs
-/// and outputs keep their types.
+/// does not fit, if it computes a shape, or if it is kept. Casts stand only where types meet.
+/// Inputs and outputs keep their types.
 ///
 /// The new model is run beside the original, on the given inputs, on those recorded beside the
-/// model, or on random ones. Where outputs are too far off, the nodes are searched that need to stay
-/// in FLOAT. The file is written only if the outputs hold; else the exit status is 1. Without a
-/// tolerance they hold if `compare` calls the conversion the same or rounded, and if on each set of
-/// inputs the signal-to-noise ratio of each output is at least 40 dB in FLOAT16, 26 dB in BFLOAT16
-/// and with INT8 weights, 20 dB with FLOAT8E4M3FN and 10 dB with INT4 weights.
+/// model, or on random ones. Where outputs are too far off, the nodes are searched that need to
+/// stay in FLOAT. The file is written only if the outputs hold; else the exit status is 1. Without
+/// a tolerance they hold if `compare` calls the conversion the same or rounded, and if on each set
+/// of inputs the signal-to-noise ratio of each output is at least 40 dB in FLOAT16, 26 dB in
+/// BFLOAT16 and with INT8 weights, 20 dB with FLOAT8E4M3FN and 10 dB with INT4 weights.
 #[derive(Args)]
 #[command(group = ArgGroup::new("what").args(["ty", "weights"]).required(true).multiple(true))]
 #[command(after_help = "Examples:
@@ -52,10 +52,12 @@ pub(crate) struct Convert {
     /// The type to convert to: FLOAT16 or BFLOAT16; FLOAT, from both of these; or DOUBLE.
     #[arg(long = "to", value_name = "TYPE", value_parser = parse_type)]
     ty: Option<String>,
-    /// The type to convert from, such as DOUBLE [default: FLOAT, and to FLOAT both types of half precision].
+    /// The type to convert from, such as DOUBLE [default: FLOAT, and to FLOAT both types of half
+    /// precision].
     #[arg(long, value_name = "TYPE", requires = "ty", value_parser = parse_type)]
     from: Vec<String>,
-    /// Store the weights of products and convolutions in this type, each with scales and a DequantizeLinear; alone or with --to.
+    /// Store the weights of products and convolutions in this type, each with scales and a
+    /// DequantizeLinear; alone or with --to.
     #[arg(long, value_name = "TYPE", ignore_case = true,
           value_parser = ["INT8", "INT4", "FLOAT8E4M3FN"])]
     weights: Option<String>,

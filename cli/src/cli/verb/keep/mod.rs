@@ -1,9 +1,10 @@
 //! `onnx-cast keep`: the smallest set of nodes to keep in FLOAT when a model is converted.
 //!
 //! A `trial` is a conversion of which nodes can be kept: to half precision `simulated` here, to few
-//! bits `quantized`. `search` looks for the smallest list by running trials against the `reference`,
-//! from what `suspects` says is likely on, and `minimal` leaves out what is not needed. Inputs that
-//! show `worse` are searched for, and `node_lists` writes the list as converters take it.
+//! bits `quantized`. `search` looks for the smallest list by running trials against the
+//! `reference`, from what `suspects` says is likely on, and `minimal` leaves out what is not
+//! needed. Inputs that show `worse` are searched for, and `node_lists` writes the list as
+//! converters take it.
 
 mod minimal;
 mod node_lists;

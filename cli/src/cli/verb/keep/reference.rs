@@ -18,7 +18,8 @@ use crate::cli::tensor::NamedTensor;
 use crate::cli::work::adapt_inputs::taken_alike;
 use crate::cli::work::model::Loader;
 
-/// The most runs of the model, each on one set of inputs; and of how many sets at most each has so many.
+/// The most runs of the model, each on one set of inputs; and of how many sets at most each has so
+/// many.
 pub(super) const RUNS: usize = 30;
 const SETS_IN_FULL: usize = 5;
 /// How often the model runs on all sets however many there are: in FLOAT, and converted as a whole.

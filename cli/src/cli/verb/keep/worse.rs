@@ -17,8 +17,8 @@ use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::progress;
 use crate::cli::work::both::Both;
 
-/// Adds the sets that a search finds, of which all tell from now on; none where inputs are given. `runs` have the first of them.
-/// Fails when the model, or its conversion, cannot be loaded or run.
+/// Adds the sets that a search finds, of which all tell from now on; none where inputs are given.
+/// `runs` have the first of them. Fails when the model, or its conversion, cannot be loaded or run.
 pub(super) fn searched(
     proto: &ModelProto,
     runs: &mut CountedRuns,

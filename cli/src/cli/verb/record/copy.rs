@@ -15,9 +15,9 @@ use crate::cli::input_file::read_regular;
 use crate::cli::output_file::{Drafts, folder_of};
 
 /// Drafts a copy of the model at `from` for `to`, and of its side files beside it, under their
-/// names. What is there and differs is changed only if it is to be written anew.
-/// Fails when a file cannot be read or written, when one that is there differs, or when a side file would
-/// be outside the folder of `to` or in the model's own place.
+/// names. What is there and differs is changed only if it is to be written anew. Fails when a file
+/// cannot be read or written, when one that is there differs, or when a side file would be outside
+/// the folder of `to` or in the model's own place.
 pub(crate) fn copy_model(
     from: &Path,
     to: &Path,

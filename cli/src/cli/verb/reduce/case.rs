@@ -41,8 +41,8 @@ pub(super) fn write_into(part: &Part, folder: &Path) -> TractResult<()> {
     write_tensors(&part.outputs, "output_", &set)
 }
 
-/// From so many bytes on a model has its tensors in another file: a message of more than 2 GB cannot
-/// be read.
+/// From so many bytes on a model has its tensors in another file: a message of more than 2 GB
+/// cannot be read.
 const LARGE: usize = 1 << 30;
 
 fn write_model(mut model: ModelProto, path: &Path) -> TractResult<()> {

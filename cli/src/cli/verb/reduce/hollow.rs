@@ -1,5 +1,5 @@
-//! Bodies of fewer nodes, where the node that has them stays: what makes something of the type and shape of what it takes is left
-//! out, as long as the part shows what it did.
+//! Bodies of fewer nodes, where the node that has them stays: what makes something of the type and
+//! shape of what it takes is left out, as long as the part shows what it did.
 
 use onnx_cast_graph::{Graph, NodeId, NodeView, Origin, ValueId};
 use tract_onnx::pb::ModelProto;
@@ -12,7 +12,8 @@ use super::side::SourceModel;
 use super::trial::{Attempts, Runs};
 use super::values::{Values, by_name, taken};
 
-/// A node of a body: which of the nodes with bodies holds it, by which attribute, what it makes, and its operator.
+/// A node of a body: which of the nodes with bodies holds it, by which attribute, what it makes,
+/// and its operator.
 type SpareKey = ((usize, String), String, String);
 
 /// Nodes that may be left out, with the place of the input that stands for what they make.

@@ -1,4 +1,5 @@
-//! The bodies of `If`, `Loop` and `Scan` as models of their own, on what they were given when they ran.
+//! The bodies of `If`, `Loop` and `Scan` as models of their own, on what they were given when they
+//! ran.
 
 use std::collections::HashSet;
 
@@ -16,7 +17,8 @@ pub(super) struct RanBody {
     /// Which of the nodes with bodies holds it, and by which attribute.
     pub(super) place: (usize, String),
     pub(super) body: BodyId,
-    /// The values in it and those around it that it uses, each time that it ran; constants are left out.
+    /// The values in it and those around it that it uses, each time that it ran; constants are left
+    /// out.
     pub(super) times: Vec<Values>,
     path: String,
     /// What the bodies in it have used since.
@@ -72,7 +74,8 @@ impl SourceModel {
         nodes.filter(|node| !node.bodies().is_empty()).enumerate()
     }
 
-    /// The bodies of the main graph's nodes that run on these inputs. Fails when the model cannot be run.
+    /// The bodies of the main graph's nodes that run on these inputs. Fails when the model cannot
+    /// be run.
     pub(super) fn bodies(&self, inputs: &Values) -> TractResult<Vec<RanBody>> {
         let mut bodies: Vec<RanBody> = vec![];
         for (place, node) in self.holders() {
@@ -91,8 +94,8 @@ impl SourceModel {
         Ok(recorder.0.into_iter().filter(|body| !body.times.is_empty()).collect())
     }
 
-    /// A body as a model of its own, which makes what the body makes of these values; nothing where it makes nothing.
-    /// Fails when a tensor cannot be written.
+    /// A body as a model of its own, which makes what the body makes of these values; nothing where
+    /// it makes nothing. Fails when a tensor cannot be written.
     pub(super) fn opened(&self, body: BodyId, values: &Values) -> TractResult<Option<SourceModel>> {
         let mut graph = self.graph.clone();
         let held = |name: &str| values.get(name);

@@ -1,12 +1,13 @@
 //! `onnx-cast reduce`: the smallest model, or pair of models, that still shows what is wrong.
 //!
-//! A `part` is a set of nodes between values that are given, which are those that the whole model has there. Of a pair of
-//! models (`pair`), that is where the converted model goes wrong. Of one model (`of_command`, `one`), nodes are left out from
-//! both ends as long as a command fails. Either way a part is taken out of the bodies that it is `inside` of, a `trial`
-//! tells whether it shows what is wrong, `hollow` leaves nodes out of bodies, `shrink` makes its shapes smaller and `simpler`
-//! its values, and `case` and `readme` write it. A `side` is a model with its values on a set,
-//! `values` are those as they are given to a part, `request` is a reduction that a worker is asked
-//! for, and `reduced` what is told of one.
+//! A `part` is a set of nodes between values that are given, which are those that the whole model
+//! has there. Of a pair of models (`pair`), that is where the converted model goes wrong. Of one
+//! model (`of_command`, `one`), nodes are left out from both ends as long as a command fails.
+//! Either way a part is taken out of the bodies that it is `inside` of, a `trial` tells whether it
+//! shows what is wrong, `hollow` leaves nodes out of bodies, `shrink` makes its shapes smaller and
+//! `simpler` its values, and `case` and `readme` write it. A `side` is a model with its values on a
+//! set, `values` are those as they are given to a part, `request` is a reduction that a worker is
+//! asked for, and `reduced` what is told of one.
 
 mod case;
 mod hollow;

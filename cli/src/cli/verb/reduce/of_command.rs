@@ -127,8 +127,8 @@ fn recorded_anew(part: Part, onnx: &CastOnnx, attempts: &mut Attempts) -> TractR
     Ok(CheckedModel::of(side, values).reduced(attempts)?.unwrap_or(part))
 }
 
-/// The part taken out of the bodies that it is in, as long as the command fails on what a body does one of the first times or
-/// the last.
+/// The part taken out of the bodies that it is in, as long as the command fails on what a body does
+/// one of the first times or the last.
 fn opened(mut part: Part, onnx: &CastOnnx, attempts: &mut Attempts) -> TractResult<Part> {
     const TIMES: usize = 2;
     loop {

@@ -1,4 +1,5 @@
-//! Parts of one model, for a command to fail on: the fewest nodes, by delta debugging from both ends.
+//! Parts of one model, for a command to fail on: the fewest nodes, by delta debugging from both
+//! ends.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Smaller shapes: every axis of a size that a part's inputs and weights share is cut to one place, or halved, as long as
-//! the part shows what it did.
+//! Smaller shapes: every axis of a size that a part's inputs and weights share is cut to one place,
+//! or halved, as long as the part shows what it did.
 
 use std::collections::BTreeMap;
 

@@ -173,8 +173,8 @@ impl SourceModel {
         run(&self.onnx, part.export(|_, _| {}), self.folder.as_deref(), inputs)
     }
 
-    /// The tensors of the main graph on these inputs, those of the inputs included, as far as the model
-    /// can be run, and why it cannot; constants are left out.
+    /// The tensors of the main graph on these inputs, those of the inputs included, as far as the
+    /// model can be run, and why it cannot; constants are left out.
     pub(super) fn record(&self, inputs: &Values) -> (Values, TractResult<()>) {
         let mut recorder = Recorder { values: Values::new() };
         let ran = self.observed(inputs, &mut recorder);
@@ -212,8 +212,8 @@ impl SourceModel {
     }
 
     /// The part of the model that makes some values from others, which have these tensors: inputs,
-    /// or constants where a model computes sizes and axes. Returns the part, and which of its values
-    /// is given in the place of each.
+    /// or constants where a model computes sizes and axes. Returns the part, and which of its
+    /// values is given in the place of each.
     pub(super) fn part(
         &self,
         given: &[(ValueId, &NamedTensor)],
@@ -248,8 +248,8 @@ impl SourceModel {
         output.map_or_else(inner, |output| output.declared.clone())
     }
 
-    /// Whether a value is a list of sizes or axes: whole numbers that operators take behind what they
-    /// compute on.
+    /// Whether a value is a list of sizes or axes: whole numbers that operators take behind what
+    /// they compute on.
     fn is_size(&self, value: ValueId, tensor: &NamedTensor) -> bool {
         const MOST: usize = 64;
         let is_short = tensor.tensor.rank() <= 1 && tensor.tensor.len() <= MOST;

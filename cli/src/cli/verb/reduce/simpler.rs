@@ -1,4 +1,5 @@
-//! Simpler values, constants in the place of weights, and fewer inputs, as long as the part shows what it did.
+//! Simpler values, constants in the place of weights, and fewer inputs, as long as the part shows
+//! what it did.
 
 use tract_onnx::pb::{GraphProto, TensorProto};
 use tract_onnx::prelude::*;
@@ -8,8 +9,8 @@ use super::trial::Attempts;
 use super::values::read;
 use crate::cli::tensor::{NamedTensor, elements, of_numbers};
 
-/// The part with fewer inputs, and with values as simple as they can be: whole numbers or else powers of two, and everywhere
-/// the same in a tensor. Fails as [`Attempts::shown`] does.
+/// The part with fewer inputs, and with values as simple as they can be: whole numbers or else
+/// powers of two, and everywhere the same in a tensor. Fails as [`Attempts::shown`] does.
 pub(super) fn simpler(mut part: Part, attempts: &mut Attempts) -> TractResult<Part> {
     let mut shown = |part: Option<Part>| part.map_or(Ok(None), |part| attempts.shown(part));
     for place in (0..places(&part)).rev() {
@@ -47,7 +48,8 @@ fn alike(values: &mut [f64]) {
     values.fill(largest.unwrap_or_default());
 }
 
-/// The part with other floating-point numbers as inputs and weights; nothing if none is another one.
+/// The part with other floating-point numbers as inputs and weights; nothing if none is another
+/// one.
 fn changed(part: &Part, change: &mut dyn FnMut(&mut [f64])) -> TractResult<Option<Part>> {
     // The outputs are made anew.
     let mut other = Part { outputs: vec![], ..part.clone() };
@@ -84,7 +86,8 @@ fn change_tensor(
     Ok(is_other)
 }
 
-/// How many nodes there are from which an input may be left out: those of one model, of which a command judges.
+/// How many nodes there are from which an input may be left out: those of one model, of which a
+/// command judges.
 fn places(part: &Part) -> usize {
     let nodes = part.model.graph.as_ref().map_or(0, |graph| graph.node.len());
     if part.reference.is_none() { nodes } else { 0 }

@@ -44,10 +44,10 @@ use crate::cli::work::model::{Loader, RunResult};
 /// values, which are then cast as ONNX casts them. Otherwise the array must have the input's own
 /// type.
 ///
-/// An input that is not given gets random values that suit the nodes that take it.
-/// Its symbolic dimensions are what the model's weights make them, or come from --set, else from the
-/// shapes of the given inputs, else they are chosen: never 1 where the model runs with others. A note
-/// names these inputs and says what they were given.
+/// An input that is not given gets random values that suit the nodes that take it. Its symbolic
+/// dimensions are what the model's weights make them, or come from --set, else from the shapes of
+/// the given inputs, else they are chosen: never 1 where the model runs with others. A note names
+/// these inputs and says what they were given.
 #[derive(Args)]
 #[command(after_help = "Examples:
   onnx-cast run model.onnx --set batch=4 --seed 7
@@ -61,8 +61,9 @@ pub(crate) struct Run {
     model: PathBuf,
     #[command(flatten)]
     input: InputArgs,
-    /// Write the outputs: into a folder, as output_0.pb, output_1.pb, …, or into a file for NumPy, a
-    /// .npz, or a .npy for one output. A new folder whose name has an ending is given as `name.v1/`.
+    /// Write the outputs: into a folder, as output_0.pb, output_1.pb, …, or into a file for NumPy,
+    /// a .npz, or a .npy for one output. A new folder whose name has an ending is given as
+    /// `name.v1/`.
     #[arg(short, long, value_name = "DIR|FILE")]
     output: Option<PathBuf>,
     /// Print one JSON object.

@@ -1,4 +1,5 @@
-//! Cases whose models take or make sequences and optionals, which no plan does: they run node by node.
+//! Cases whose models take or make sequences and optionals, which no plan does: they run node by
+//! node.
 
 use std::path::{Path, PathBuf};
 
@@ -165,7 +166,8 @@ fn tensor(proto: &TensorProto) -> TractResult<OnnxTensor> {
     Ok(OnnxTensor::new(ty, tensor)?)
 }
 
-/// What distinguishes a value from the expected one; since opset 18 what an optional holds may stand for it.
+/// What distinguishes a value from the expected one; since opset 18 what an optional holds may
+/// stand for it.
 fn differs(
     got: &OnnxValue,
     want: &OnnxValue,

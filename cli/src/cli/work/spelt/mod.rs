@@ -53,8 +53,8 @@ pub(crate) fn spelt<'a>(
     Spelt { proto: Cow::Owned(spelt), unpacked: writer.unpacked }
 }
 
-/// Whether what is written out of a model's products of codes makes the same values: those by weights of few bits, which compute
-/// in floating point.
+/// Whether what is written out of a model's products of codes makes the same values: those by
+/// weights of few bits, which compute in floating point.
 pub(crate) fn makes_the_same(model: &ModelProto) -> bool {
     model.graph.as_ref().is_none_or(|graph| !has_any(graph, |op| op != PRODUCT && is_coded(op)))
 }
@@ -198,7 +198,8 @@ impl<'a> Writer<'a> {
         copy.initializer.append(&mut self.constants);
     }
 
-    /// The same of a body, whose values may have the names of others outside, and which sees their constants.
+    /// The same of a body, whose values may have the names of others outside, and which sees their
+    /// constants.
     fn body(&mut self, body: &'a GraphProto, copy: &mut GraphProto) {
         let outside = (self.held.clone(), std::mem::take(&mut self.constants));
         let of_reference = std::mem::take(&mut self.of_reference);
@@ -233,8 +234,8 @@ impl<'a> Writer<'a> {
         held.is_some_and(|held| held.dims.iter().all(|dim| *dim == 1))
     }
 
-    /// An operator on FLOAT between quantisers: its inputs stand at some places, each with a scale and
-    /// a zero point behind it, and those of the result at another.
+    /// An operator on FLOAT between quantisers: its inputs stand at some places, each with a scale
+    /// and a zero point behind it, and those of the result at another.
     fn around(
         &self,
         node: &NodeProto,
@@ -271,8 +272,8 @@ impl<'a> Writer<'a> {
         parts.done()
     }
 
-    /// The name of the weight of which the node's reference makes a value, unless something else has it than
-    /// the node's codes, which are written anew.
+    /// The name of the weight of which the node's reference makes a value, unless something else
+    /// has it than the node's codes, which are written anew.
     fn weight(&mut self, value: &str, codes: Option<&String>) -> Option<String> {
         let value = value.strip_suffix("_quantized").unwrap_or(value);
         let name = self.of_reference.get(value)?.clone();
@@ -280,7 +281,8 @@ impl<'a> Writer<'a> {
         (self.names.insert(name.clone()) || is_own).then_some(name)
     }
 
-    /// A product with a weight that has one scale for each channel, or one alone, and a bias by the scales of both.
+    /// A product with a weight that has one scale for each channel, or one alone, and a bias by the
+    /// scales of both.
     fn linear(&mut self, node: &NodeProto, op: &str, mut parts: Parts) -> Option<Vec<NodeProto>> {
         let input = |place: usize| node.input.get(place).cloned().unwrap_or_default();
         let (axis, bias, result) = match op {

@@ -7,7 +7,8 @@ use tract_onnx_cast::{ElementType, tensor_proto};
 
 use super::{Parts, Writer};
 
-/// A weight in codes: of each of `rows` columns of the weight, its rows in `blocks` of `size`, the last one padded.
+/// A weight in codes: of each of `rows` columns of the weight, its rows in `blocks` of `size`, the
+/// last one padded.
 struct Packed {
     bits: usize,
     depth: usize,
@@ -98,7 +99,8 @@ impl Writer<'_> {
         Some(parts.add("DequantizeLinear", vec![codes, scales, zeros], blocks, name))
     }
 
-    /// Dequantises each block as a row, and puts these together. Before opset 13 `DequantizeLinear` has one scale.
+    /// Dequantises each block as a row, and puts these together. Before opset 13 `DequantizeLinear`
+    /// has one scale.
     fn in_rows(
         &mut self,
         packed: Packed,
@@ -248,7 +250,8 @@ fn turned<T: Copy + Default>(elements: &[T], rows: usize, columns: usize) -> Opt
     Some(turned)
 }
 
-/// As [`turned`], of codes of 4 bits that are two to a byte, before and after: the columns are even.
+/// As [`turned`], of codes of 4 bits that are two to a byte, before and after: the columns are
+/// even.
 fn turned_pairs(bytes: &[u8], rows: usize, columns: usize) -> Option<Vec<u8>> {
     const TILE: usize = 32;
     let (stride, half) = (bytes.len().checked_div(rows)?, rows / 2);
@@ -273,7 +276,8 @@ fn turned_pairs(bytes: &[u8], rows: usize, columns: usize) -> Option<Vec<u8>> {
     Some(turned)
 }
 
-/// Puts codes of a row of so many, two to a byte from a byte of the row on, to their places in a transpose, which is of zeros there.
+/// Puts codes of a row of so many, two to a byte from a byte of the row on, to their places in a
+/// transpose, which is of zeros there.
 fn turn_row(
     bytes: &[u8],
     turned: &mut [u8],

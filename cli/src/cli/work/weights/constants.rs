@@ -70,8 +70,8 @@ pub(super) struct StoredCodes<'a> {
 }
 
 impl<'a> StoredCodes<'a> {
-    /// The weight that they stand for; `None` where the scale fits no layout, or the codes have more than 8 bits.
-    /// Fails when they cannot be read.
+    /// The weight that they stand for; `None` where the scale fits no layout, or the codes have
+    /// more than 8 bits. Fails when they cannot be read.
     pub(super) fn read(&self, folder: Option<&'a Path>) -> TractResult<Option<CodedWeight<'a>>> {
         let codes = Elements::of_proto(self.codes, folder)?;
         let (ty, scale) = tensor_proto::read(self.scale, folder)?;
@@ -160,7 +160,8 @@ impl<'a> Constant<'a> {
         Constant { held: HeldIn::Computed(again.clone()), ..self }
     }
 
-    /// The values. Fails when the file that holds them cannot be read, or is not what the model says.
+    /// The values. Fails when the file that holds them cannot be read, or is not what the model
+    /// says.
     pub(super) fn values<'e>(&'e self, folder: Option<&'e Path>) -> TractResult<Elements<'e>> {
         let elements = match &self.held {
             HeldIn::InMemory(tensor) => return Ok(Elements::of(self.ty, Cow::Borrowed(tensor))),
@@ -185,8 +186,8 @@ pub(crate) fn value_of(holder: &Holder, name: &str) -> Option<NamedTensor> {
     constant.read(holder.folder).ok()
 }
 
-/// The values of an initializer of the main graph, if there is one of that name that can be read. A large
-/// matrix stays in its file until all of it is asked for.
+/// The values of an initializer of the main graph, if there is one of that name that can be read. A
+/// large matrix stays in its file until all of it is asked for.
 pub(crate) fn initializer(holder: &Holder, name: &str) -> Option<SharedTensor> {
     let held = holder.proto.graph.as_ref()?.initializer.iter().find(|held| held.name == name)?;
     let (ty, tensor) = tensor_proto::read_late(held, holder.folder).ok()?;

@@ -113,8 +113,8 @@ pub(super) struct Computed<'a> {
     last: RefCell<Option<(usize, Rc<Interpreter>)>>,
 }
 
-/// Values of so many elements are computed by one model, which holds the constants that the model's message
-/// holds: more are parts of the model.
+/// Values of so many elements are computed by one model, which holds the constants that the model's
+/// message holds: more are parts of the model.
 const AT_ONCE: usize = 16 << 20;
 
 impl<'a> Computed<'a> {
@@ -216,8 +216,8 @@ impl<'a> Computed<'a> {
         self.names.iter().filter_map(move |name| constant(name).transpose())
     }
 
-    /// The codes of a value that a `DequantizeLinear` makes of constants that are held, or that a Cast or a transpose of
-    /// a matrix makes of such a value.
+    /// The codes of a value that a `DequantizeLinear` makes of constants that are held, or that a
+    /// Cast or a transpose of a matrix makes of such a value.
     fn codes(&self, name: &str) -> Option<StoredCodes<'a>> {
         let maker = |name: &str| self.makers.get(name).copied();
         let (mut node, mut is_turned) = (maker(name)?, false);
@@ -301,8 +301,9 @@ fn scaled_behind(
     graph.node.iter().filter(is_product).filter_map(meaning).collect()
 }
 
-/// What the codes mean that a `DynamicQuantizeLSTM` takes, each with the scale and the zero point of its
-/// directions, as the matrices of an LSTM, which stand the other way round: as `scaled_behind`.
+/// What the codes mean that a `DynamicQuantizeLSTM` takes, each with the scale and the zero point
+/// of its directions, as the matrices of an LSTM, which stand the other way round: as
+/// `scaled_behind`.
 fn scaled_inside(
     model: &ModelProto,
     graph: &GraphProto,

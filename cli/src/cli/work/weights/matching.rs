@@ -62,8 +62,8 @@ impl<'a> Takers<'a> {
     }
 }
 
-/// Whether two matrices of one name are each taken by one node, which multiplies by them alike: neither stands for the other's
-/// transpose then.
+/// Whether two matrices of one name are each taken by one node, which multiplies by them alike:
+/// neither stands for the other's transpose then.
 fn are_taken_alike((of_a, x): (&Takers, &Constant), (of_b, y): (&Takers, &Constant)) -> bool {
     let is_one = x.name == y.name && x.path.is_empty() && y.path.is_empty();
     let takers = of_a.sole(&x.name).zip(of_b.sole(&y.name)).filter(|_| is_one);
@@ -193,7 +193,8 @@ fn sample(
         [rows, columns] if is_turned => (rows.max(1), columns),
         _ => (1, 1),
     };
-    // An odd stride meets every column of a matrix; the diagonal of a square one is that of its transpose.
+    // An odd stride meets every column of a matrix; the diagonal of a square one is that of its
+    // transpose.
     let stride = (length / SAMPLES).max(1) | 1;
     let stride = if (stride - 1) * (stride - 1) == length { stride + 2 } else { stride };
     let mut values: Vec<f64> = vec![];

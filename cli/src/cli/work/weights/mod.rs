@@ -236,8 +236,8 @@ impl Weights {
         Ok(None)
     }
 
-    /// Compares two constants some of whose values agree. The result is whether all do, as far as they do of a weight:
-    /// else each is left without the other.
+    /// Compares two constants some of whose values agree. The result is whether all do, as far as
+    /// they do of a weight: else each is left without the other.
     fn pair_by_values(
         &mut self,
         a: &Constant,
@@ -351,8 +351,8 @@ impl Weights {
     }
 }
 
-/// Whether a constant of the converted model is of codes that make up for one another's errors, given the reference's
-/// values. Fails when they cannot be read.
+/// Whether a constant of the converted model is of codes that make up for one another's errors,
+/// given the reference's values. Fails when they cannot be read.
 fn is_compensated(
     wanted: &Elements,
     constant: &Constant,

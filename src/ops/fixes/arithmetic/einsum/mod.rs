@@ -1,9 +1,9 @@
 //! `Einsum`, written out as diagonals, sums and products of two operands.
 //!
-//! tract takes an empty output for one that is left out, does not sum over a letter that an operand has twice, loses an
-//! ellipsis that two operands have where no output is given, and does not stretch axes of one element (tract-onnx,
-//! `ops/einsum.rs`; tract-core, `axes/mapping.rs`). It panics at sums along axes without elements (tract-core,
-//! `ops/nn/reduce.rs`).
+//! tract takes an empty output for one that is left out, does not sum over a letter that an operand
+//! has twice, loses an ellipsis that two operands have where no output is given, and does not
+//! stretch axes of one element (tract-onnx, `ops/einsum.rs`; tract-core, `axes/mapping.rs`). It
+//! panics at sums along axes without elements (tract-core, `ops/nn/reduce.rs`).
 
 mod diagonal;
 mod equation;
@@ -147,8 +147,8 @@ impl Einsum {
     }
 }
 
-/// The shape of the result where an operand has no elements: beside open sizes, tract takes the product for
-/// another one.
+/// The shape of the result where an operand has no elements: beside open sizes, tract takes the
+/// product for another one.
 fn of_no_elements(
     model: &TypedModel,
     inputs: &[OutletId],
@@ -230,7 +230,8 @@ impl Wiring<'_> {
         Ok(operand)
     }
 
-    /// Takes away axes of one element that are summed over, or that another operand has more elements along.
+    /// Takes away axes of one element that are summed over, or that another operand has more
+    /// elements along.
     fn drop_ones(&mut self, operands: &mut [EinsumOperand], kept: &[char]) -> TractResult<()> {
         let mut sizes = vec![];
         for operand in &*operands {

@@ -1,8 +1,10 @@
-//! Sums that tract's would get wrong (tract-core, `ops/nn/reduce.rs`): along axes of which only a run tells how many elements
-//! they have, by which it divides, and panics where there are none; of DOUBLE, whose mean of squares it computes in FLOAT; and
-//! of FLOATs, whose digits get lost as it adds them one after the other.
+//! Sums that tract's would get wrong (tract-core, `ops/nn/reduce.rs`): along axes of which only a
+//! run tells how many elements they have, by which it divides, and panics where there are none; of
+//! DOUBLE, whose mean of squares it computes in FLOAT; and of FLOATs, whose digits get lost as it
+//! adds them one after the other.
 //!
-//! `lanes` adds in DOUBLE, and `norm` is what a sum of squares and what scales by it become together.
+//! `lanes` adds in DOUBLE, and `norm` is what a sum of squares and what scales by it become
+//! together.
 
 pub(crate) mod lanes;
 pub(crate) mod norm;
@@ -57,7 +59,8 @@ pub(crate) fn correct_sum(model: &mut TypedModel, id: usize) -> TractResult<()> 
 }
 
 impl CorrectedSum {
-    /// Whether a sum is of DOUBLE, of many terms, or along an axis that is not known to have elements.
+    /// Whether a sum is of DOUBLE, of many terms, or along an axis that is not known to have
+    /// elements.
     fn is_needed(&self, input: &TypedFact) -> bool {
         let size = |axis: &usize| input.shape.get(*axis)?.to_usize().ok();
         let terms = self.axes.iter().map(size).product::<Option<usize>>();
@@ -85,7 +88,8 @@ impl CorrectedSum {
         Some(Reduce::new(self.axes.clone(), reducer))
     }
 
-    /// The same with the squares in it that alone go into it. In FLOAT16 each of them would be rounded.
+    /// The same with the squares in it that alone go into it. In FLOAT16 each of them would be
+    /// rounded.
     fn squared(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let square = match model.linear_prec(node.id)? {
             Some(before) if self.of == Summand::Terms => before,
@@ -185,7 +189,8 @@ impl TypedOp for CorrectedSum {
 
     along_axes!(self, self.axes, |axes| CorrectedSum { axes, ..self.clone() });
 
-    /// It goes as soon as the sizes are known to be small, takes squares into it, and with what scales by it becomes a norm.
+    /// It goes as soon as the sizes are known to be small, takes squares into it, and with what
+    /// scales by it becomes a norm.
     fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         if self.of == Summand::Squares {
             return norm::of_squares(model, node, &self.axes, |sum| {

@@ -1,5 +1,6 @@
-//! Rows by the root of the mean of their squares, less their mean before that or not: what the layers that normalise are made of,
-//! as one operator, which tract has for its own sums of squares (tract-core, `ops/nn/rms_norm.rs`).
+//! Rows by the root of the mean of their squares, less their mean before that or not: what the
+//! layers that normalise are made of, as one operator, which tract has for its own sums of squares
+//! (tract-core, `ops/nn/rms_norm.rs`).
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{ArrayD, IxDyn};
@@ -14,8 +15,8 @@ use crate::ops::host::element_wise::{along_axes, mapping_apart, typed_op};
 use crate::ops::host::hook::{Mapped, Patch};
 use crate::ops::host::saved::save;
 
-/// d / √(factor · Σd² + epsilon) of FLOATs along some axes, where d is x, or x less factor · Σx; each step but the sums is rounded
-/// to FLOAT, as the operators that it stands for do.
+/// d / √(factor · Σd² + epsilon) of FLOATs along some axes, where d is x, or x less factor · Σx;
+/// each step but the sums is rounded to FLOAT, as the operators that it stands for do.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Norm {
     axes: TVec<usize>,
@@ -28,9 +29,9 @@ pub(crate) struct Norm {
 
 impl Eq for Norm {}
 
-/// Puts a [`Norm`] in the place of a sum of the squares of a value along the last axes and the steps behind it up to the
-/// product with the value, if nobody else wants what is between; and of the mean that the value is less, if `mean` knows the
-/// axes of its sum.
+/// Puts a [`Norm`] in the place of a sum of the squares of a value along the last axes and the
+/// steps behind it up to the product with the value, if nobody else wants what is between; and of
+/// the mean that the value is less, if `mean` knows the axes of its sum.
 pub(super) fn of_squares(
     model: &TypedModel,
     sum: &TypedNode,
@@ -66,7 +67,8 @@ pub(super) fn of_squares(
     Ok(Some(patch))
 }
 
-/// What a difference takes its mean along the axes from, if it is one and only these two nodes want it.
+/// What a difference takes its mean along the axes from, if it is one and only these two nodes want
+/// it.
 fn less_mean(
     model: &TypedModel,
     less: &TypedNode,

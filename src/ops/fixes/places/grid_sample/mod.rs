@@ -1,7 +1,9 @@
-//! `GridSample` of FLOATs, `linear` and `nearest`: the places and weights of a point are computed once for all channels.
+//! `GridSample` of FLOATs, `linear` and `nearest`: the places and weights of a point are computed
+//! once for all channels.
 //!
-//! tract computes them for each channel anew, in vectors that it allocates (tract-core, `ops/nn/grid_sample.rs`). The arithmetic
-//! is the same here, and so are the bits. What else there is, tract computes in FLOAT: here it is in `doubles`.
+//! tract computes them for each channel anew, in vectors that it allocates (tract-core,
+//! `ops/nn/grid_sample.rs`). The arithmetic is the same here, and so are the bits. What else there
+//! is, tract computes in FLOAT: here it is in `doubles`.
 
 mod doubles;
 
@@ -60,7 +62,8 @@ fn wire(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead
 }
 
 impl GridSampler {
-    /// Where a coordinate from −1 to 1 is along an axis, and within its bounds where it is not padded with zeros.
+    /// Where a coordinate from −1 to 1 is along an axis, and within its bounds where it is not
+    /// padded with zeros.
     #[allow(clippy::cast_precision_loss, reason = "as tract computes")]
     fn place(&self, coordinate: f32, size: usize) -> (f32, (f32, f32)) {
         let size = size as f32;

@@ -1,4 +1,5 @@
-//! Padding by the elements at the ends of an axis, by those around them in turn, or by the axis again.
+//! Padding by the elements at the ends of an axis, by those around them in turn, or by the axis
+//! again.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{Array, Axis, IxDyn};
@@ -31,8 +32,8 @@ pub(crate) struct BorderPad {
 }
 
 impl BorderPad {
-    /// The operator in the place of tract's, where some axis has or may have fewer elements than that takes, and for a mode
-    /// that tract does not have, which is `None`.
+    /// The operator in the place of tract's, where some axis has or may have fewer elements than
+    /// that takes, and for a mode that tract does not have, which is `None`.
     pub(super) fn instead(
         site: &HookSite,
         mode: Option<&PadMode>,

@@ -1,7 +1,8 @@
-//! `Pad` by sizes of which some are negative, which take away, and of a mode that has no use for the number that it is given:
-//! tract takes the first for large ones, and always fills with the number (tract-onnx, `ops/array/pad.rs`). It has no `wrap`.
-//! Where it would fill with more elements than there are, it panics (tract-core, `ops/array/pad.rs`):
-//! `around` has as many as it takes. It has no BOOL, which is padded as numbers.
+//! `Pad` by sizes of which some are negative, which take away, and of a mode that has no use for
+//! the number that it is given: tract takes the first for large ones, and always fills with the
+//! number (tract-onnx, `ops/array/pad.rs`). It has no `wrap`. Where it would fill with more
+//! elements than there are, it panics (tract-core, `ops/array/pad.rs`): `around` has as many as it
+//! takes. It has no BOOL, which is padded as numbers.
 
 pub(crate) mod around;
 
@@ -146,7 +147,8 @@ fn integers(tensor: &Tensor) -> TractResult<Vec<i64>> {
     Ok(tensor.cast_to::<i64>()?.try_as_plain_ram()?.as_slice::<i64>()?.to_vec())
 }
 
-/// How what is added is filled, by the `constant_value` that is given, where it is a constant; `None` for `wrap`.
+/// How what is added is filled, by the `constant_value` that is given, where it is a constant;
+/// `None` for `wrap`.
 fn pad_mode(
     site: &HookSite,
     mode: &str,

@@ -7,10 +7,12 @@ const LARGE: i64 = i32::MAX as i64;
 
 const LEAST: i64 = -LARGE;
 
-/// A place from here on may well be beyond an axis whose size is a symbol; a smaller one is taken to be in it.
+/// A place from here on may well be beyond an axis whose size is a symbol; a smaller one is taken
+/// to be in it.
 const FAR: i64 = 1 << 24;
 
-/// The elements from `low` to before `high`, every `step`th; the last one first where the step is negative.
+/// The elements from `low` to before `high`, every `step`th; the last one first where the step is
+/// negative.
 #[derive(Debug, Clone)]
 pub(super) struct SlicePart {
     pub(super) low: TDim,
@@ -25,7 +27,8 @@ impl SlicePart {
         (self.high.clone() - &self.low).divceil(self.step.unsigned_abs())
     }
 
-    /// Whether they are surely places in an axis of `dim` elements, whatever its size turns out to be.
+    /// Whether they are surely places in an axis of `dim` elements, whatever its size turns out to
+    /// be.
     pub(super) fn is_within(&self, dim: &TDim) -> bool {
         let is_behind =
             |place: &TDim, end: &TDim| (end.clone() - place).simplify().prove_positive_or_zero();
@@ -37,9 +40,10 @@ impl SlicePart {
 
 /// The bounds of a slice of an axis of `dim` elements.
 ///
-/// Of an axis whose size is a symbol, a start and an end that are not far from one of its ends are taken for places in it: a shape
-/// that is a minimum of a symbol and a small number would be of no use to what follows. If the axis turns out to be shorter,
-/// the slice fails when it runs. `is_exact` is for what never runs; an axis of one element is too short for such a guess.
+/// Of an axis whose size is a symbol, a start and an end that are not far from one of its ends are
+/// taken for places in it: a shape that is a minimum of a symbol and a small number would be of no
+/// use to what follows. If the axis turns out to be shorter, the slice fails when it runs.
+/// `is_exact` is for what never runs; an axis of one element is too short for such a guess.
 pub(super) fn bounds(dim: &TDim, start: &TDim, end: &TDim, step: i64, is_exact: bool) -> SlicePart {
     if let (Some(dim), Some(start), Some(end)) = (dim.as_i64(), start.as_i64(), end.as_i64()) {
         let (low, high) = range(dim.into(), start.into(), end.into(), step);
@@ -49,7 +53,8 @@ pub(super) fn bounds(dim: &TDim, start: &TDim, end: &TDim, step: i64, is_exact: 
     let (low, high) = if step > 0 {
         (AxisPlace::of(start, dim, 0), AxisPlace::of(end, dim, 0))
     } else {
-        // The first place is the one after the end. Backwards, a start before the axis is its first place (ONNX, Slice-13).
+        // The first place is the one after the end. Backwards, a start before the axis is its first
+        // place (ONNX, Slice-13).
         (AxisPlace::of(end, dim, 1), AxisPlace::of(start, dim, 1).at_least_one(dim))
     };
     if is_exact || dim.as_i64().is_some_and(|dim| dim <= 1) {
@@ -128,7 +133,8 @@ impl AxisPlace {
     }
 }
 
-/// Whether a bound that is a symbol counts from the end of its axis: if it is negative, or is where the symbols are large.
+/// Whether a bound that is a symbol counts from the end of its axis: if it is negative, or is where
+/// the symbols are large.
 fn is_from_end(bound: &TDim) -> bool {
     if bound.prove_positive_or_zero() {
         return false;
@@ -157,7 +163,8 @@ pub(super) fn range(dim: i128, start: i128, end: i128, step: i64) -> (i128, i128
     let place = |bound: i128, least: i128, most: i128| {
         (if bound < 0 { bound + dim } else { bound }).clamp(least, most.max(least))
     };
-    // Backwards, a start before the axis is its first place (ONNX, Slice-13: `starts` is clamped to [0, dims-1]).
+    // Backwards, a start before the axis is its first place (ONNX, Slice-13: `starts` is clamped to
+    // [0, dims-1]).
     let (start, end) = if step > 0 {
         (place(start, 0, dim), place(end, 0, dim))
     } else {

@@ -12,7 +12,8 @@ use crate::ops::host::integers::{eval_of_numbers, read};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::save;
 
-/// Slices data along some axes: inputs are the data, the starts, the ends, and the steps if they are not 1.
+/// Slices data along some axes: inputs are the data, the starts, the ends, and the steps if they
+/// are not 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SliceByData {
     /// For messages.

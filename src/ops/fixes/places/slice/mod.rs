@@ -1,8 +1,9 @@
 //! `Slice` with starts, ends and steps of any size, known or not before the model runs.
 //!
-//! tract cuts starts, dimensions and steps to 32 bits, takes some ends for none whichever way the step goes, does not slice at
-//! all where an end is data and the step is not 1, and takes data as it is, not from the end of the axis nor within it
-//! (tract-core, `ops/array/strided_slice.rs` and `dyn_slice.rs`).
+//! tract cuts starts, dimensions and steps to 32 bits, takes some ends for none whichever way the
+//! step goes, does not slice at all where an end is data and the step is not 1, and takes data as
+//! it is, not from the end of the axis nor within it (tract-core, `ops/array/strided_slice.rs` and
+//! `dyn_slice.rs`).
 //!
 //! - `bounds`: the part of an axis
 //! - `data`: slices that are known when the model runs
@@ -154,7 +155,8 @@ impl Slice {
         }))
     }
 
-    /// What is known of the slices of data of a shape, from the other inputs as far as they are constants.
+    /// What is known of the slices of data of a shape, from the other inputs as far as they are
+    /// constants.
     fn slices(
         &self,
         shape: &[TDim],
@@ -286,7 +288,8 @@ impl Expansion for Slice {
             let problem = "has axes that are only known when the model runs, the model imports";
             bail!(unplanned(&self.node, SLICE, &format!("{problem} {}", self.opset)));
         };
-        // tract takes a slice of nothing over a Concat, of which it then leaves out what has no elements.
+        // tract takes a slice of nothing over a Concat, of which it then leaves out what has no
+        // elements.
         if let Some(shape) = slices.empty(&shape) {
             // It becomes a constant, and what comes before is not run.
             if follows(model, data, is_guess) {
@@ -296,9 +299,10 @@ impl Expansion for Slice {
             let ty = model.outlet_fact(data)?.datum_type;
             return zeros(model, prefix, ty, shape);
         }
-        // tract takes a slice of an axis of one element for that element, and where two sizes are one but for broadcasting, it
-        // slices what is broadcast too. One with a step it takes over operators that need all elements: a softmax, an expansion
-        // to a shape, a convolution that begins at the first (tract-core, `ops/downsample/mod.rs` and `conv.rs`).
+        // tract takes a slice of an axis of one element for that element, and where two sizes are
+        // one but for broadcasting, it slices what is broadcast too. One with a step it takes over
+        // operators that need all elements: a softmax, an expansion to a shape, a convolution that
+        // begins at the first (tract-core, `ops/downsample/mod.rs` and `conv.rs`).
         let is_uncertain = |(axis, part): (&usize, &SlicePart)| {
             let Some(dim) = shape.get(*axis) else { return false };
             let is_one = dim.as_i64().is_some_and(|dim| dim <= 1);
@@ -307,7 +311,8 @@ impl Expansion for Slice {
         };
         let is_misread = |parts: &Vec<SlicePart>| {
             let has_steps = parts.iter().any(|part| part.step != 1);
-            // Two slices become one, in which a place that was guessed may be one that the first has taken away.
+            // Two slices become one, in which a place that was guessed may be one that the first
+            // has taken away.
             let is_guessed = |(axis, part): (&usize, &SlicePart)| {
                 shape.get(*axis).is_some_and(|dim| !part.is_within(dim))
             };
@@ -334,8 +339,8 @@ impl Expansion for Slice {
     }
 }
 
-/// Whether a value may come of such an operator, by others through which tract takes a slice. Where it would have to go far to
-/// tell, it may.
+/// Whether a value may come of such an operator, by others through which tract takes a slice. Where
+/// it would have to go far to tell, it may.
 fn follows(
     model: &TypedModel,
     value: OutletId,

@@ -12,10 +12,12 @@ fn room<T>(count: usize) -> TractResult<Vec<T>> {
     Ok(room)
 }
 
-/// The taps of an element with their weights, but for those of 0, which NaN and infinities do not pass.
+/// The taps of an element with their weights, but for those of 0, which NaN and infinities do not
+/// pass.
 type Taps<T> = TVec<(usize, T)>;
 
-/// Elements as weighted sums. The axis has `before` elements, each of which has `inner` numbers after it.
+/// Elements as weighted sums. The axis has `before` elements, each of which has `inner` numbers
+/// after it.
 pub(super) fn weighted<T: Real>(
     data: &[T],
     before: usize,

@@ -1,10 +1,12 @@
 //! `Resize` of all versions and types.
 //!
-//! tract computes all types in FLOAT, in which an INT32 or a DOUBLE is another number, even where elements are taken as they
-//! are, has −0.5 as the place of one element by `pytorch_half_pixel`, and goes along axes in an order that makes the most of the
-//! largest (tract-onnx-opl, `resize.rs`; tract-core, `ops/nn/resize.rs`).
+//! tract computes all types in FLOAT, in which an INT32 or a DOUBLE is another number, even where
+//! elements are taken as they are, has −0.5 as the place of one element by `pytorch_half_pixel`,
+//! and goes along axes in an order that makes the most of the largest (tract-onnx-opl, `resize.rs`;
+//! tract-core, `ops/nn/resize.rs`).
 //!
-//! - `plan`: which elements of an axis one is made of; `axis`: making it; `node`: reading a node, and shapes
+//! - `plan`: which elements of an axis one is made of; `axis`: making it; `node`: reading a node,
+//!   and shapes
 
 mod axis;
 mod node;
@@ -190,7 +192,8 @@ impl Resize {
         Ok(made)
     }
 
-    /// Numbers as integers of a type. ONNX Runtime cuts off what `linear` makes; what it has not is rounded as in onnx's evaluator.
+    /// Numbers as integers of a type. ONNX Runtime cuts off what `linear` makes; what it has not is
+    /// rounded as in onnx's evaluator.
     fn whole(&self, numbers: &Tensor, ty: DatumType) -> TractResult<Tensor> {
         let is_cut = self.rule.mode == Mode::Linear && !self.rule.antialias;
         let view = numbers.try_as_plain_ram()?;

@@ -111,8 +111,8 @@ pub(super) struct ResizePlan {
     reason = "sizes and places of axes, within them"
 )]
 impl Rule {
-    /// The coordinate that a place after resizing had before. With `is_single` each step is rounded to FLOAT, as ONNX Runtime
-    /// and tract have it, which decides where two elements are as near.
+    /// The coordinate that a place after resizing had before. With `is_single` each step is rounded
+    /// to FLOAT, as ONNX Runtime and tract have it, which decides where two elements are as near.
     fn coordinate(&self, axis: &ResizeAxis, place: usize, is_single: bool) -> f64 {
         let round = |x: f64| if is_single { f64::from(x as f32) } else { x };
         let (place, before) = (place as f64, axis.before as f64);

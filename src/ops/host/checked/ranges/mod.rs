@@ -1,7 +1,8 @@
 //! Numbers that operators take: axes within a rank, windows, steps and blocks of one and more.
 //!
-//! tract subtracts, divides and counts by these without a look at them, so that it panics, never ends, or computes something. One
-//! table ([`RANGES`](table::RANGES)) has what the specification allows, and [`check`] compares it with what is known of a node.
+//! tract subtracts, divides and counts by these without a look at them, so that it panics, never
+//! ends, or computes something. One table ([`RANGES`](table::RANGES)) has what the specification
+//! allows, and [`check`] compares it with what is known of a node.
 
 mod table;
 
@@ -219,7 +220,8 @@ fn padded(numbers: &[i64], node: &NodeProto, known: &dyn KnownOperands) -> Optio
     Some(NumberBounds { each: each.collect(), distinct: None, of })
 }
 
-/// The bounds of the axes, or directions, along which a `Scan` goes through its last inputs, or makes its last outputs.
+/// The bounds of the axes, or directions, along which a `Scan` goes through its last inputs, or
+/// makes its last outputs.
 fn scanned(
     node: &NodeProto,
     outputs: bool,

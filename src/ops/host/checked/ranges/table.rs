@@ -25,7 +25,8 @@ pub(crate) enum Must {
     Batch,
     /// An axis that is not the last.
     AxisButLast,
-    /// One for each input or output that a `Scan` goes along: an axis of it, or a direction, which is 0 or 1.
+    /// One for each input or output that a `Scan` goes along: an axis of it, or a direction, which
+    /// is 0 or 1.
     Scanned { outputs: bool, axes: bool },
     /// From 0 to the length of the first input's axis `axis`.
     Length,
@@ -42,7 +43,8 @@ pub(crate) enum Must {
 /// What an operator takes.
 pub(crate) type OperatorRanges = (&'static str, &'static [(NumberSource, Must)]);
 
-/// No dimension of a tensor is larger, so no window is, nor a step that matters; a product of two is a number still.
+/// No dimension of a tensor is larger, so no window is, nor a step that matters; a product of two
+/// is a number still.
 pub(super) const MOST: i64 = 1 << 31;
 
 const COUNT: Must = Must::Within(1, MOST);

@@ -136,7 +136,8 @@ fn loaded(model: &ModelProto) -> TractResult<TypedModel> {
     onnx.model_for_proto_model(model)?.into_typed()
 }
 
-/// Every number of every row: what is beyond it is refused before tract's rules see it, and what is within is not on its account.
+/// Every number of every row: what is beyond it is refused before tract's rules see it, and what is
+/// within is not on its account.
 #[test]
 fn what_is_beyond_a_row_is_refused() {
     let said = |operator: &str, given: NumberSource, message: &str| {

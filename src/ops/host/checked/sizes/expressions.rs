@@ -1,9 +1,9 @@
 //! Values that are known as expressions, made constants of a typed model.
 //!
-//! tract compares a constant that it adds with all that there are
-//! (`tract-hir/src/infer/model.rs`, `into_typed`; `tract-core/src/model/typed.rs`, `add_const`), and
-//! two expressions by simplifying their difference, so that computed shapes took time by the square.
-//! Here one is looked up by how it is written.
+//! tract compares a constant that it adds with all that there are (`tract-hir/src/infer/model.rs`,
+//! `into_typed`; `tract-core/src/model/typed.rs`, `add_const`), and two expressions by simplifying
+//! their difference, so that computed shapes took time by the square. Here one is looked up by how
+//! it is written.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::konst::Const;

@@ -234,8 +234,8 @@ impl Checked {
         Ok(Some(mapping))
     }
 
-    /// The node without what was inferred of sizes that are expressions, or have names: tract compares
-    /// it with what is typed.
+    /// The node without what was inferred of sizes that are expressions, or have names: tract
+    /// compares it with what is typed.
     pub(super) fn unnamed(&self, node: &InferenceNode) -> TractResult<InferenceNode> {
         let mut node = node.clone();
         if let Some(names) = self.account.names() {

@@ -9,8 +9,8 @@ use tract_onnx::tract_core::internal::*;
 use super::effort::effort;
 use crate::ops::host::saved::{Parameter, Row, Saved};
 
-/// What one expression may take, in the steps of [`effort`]: tract still finds two of equal value to be
-/// equal then, in whatever form it has written them.
+/// What one expression may take, in the steps of [`effort`]: tract still finds two of equal value
+/// to be equal then, in whatever form it has written them.
 const ALONE: u64 = 1 << 9;
 
 /// The symbols that stand for expressions in one model. Equal expressions have the same.
@@ -54,7 +54,8 @@ pub(super) fn is_short(dim: &TDim) -> bool {
     effort(dim) <= ALONE
 }
 
-/// A symbol of a name that the model does not have. tract has the like, but it tries all numbers from 0 each time.
+/// A symbol of a name that the model does not have. tract has the like, but it tries all numbers
+/// from 0 each time.
 pub(crate) fn new_symbol(symbols: &SymbolScope, name: &str, first: &mut usize) -> Symbol {
     let name = |number: usize| match number {
         0 => name.to_owned(),

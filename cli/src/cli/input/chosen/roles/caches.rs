@@ -1,4 +1,5 @@
-//! Inputs that take what an output held in an earlier run: caches of attention, states of recurrent layers.
+//! Inputs that take what an output held in an earlier run: caches of attention, states of recurrent
+//! layers.
 
 use onnx_cast_graph::{Graph, Origin, tensor_type};
 

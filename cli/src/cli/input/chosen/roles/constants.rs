@@ -60,8 +60,8 @@ pub(super) fn largest(graph: &Graph, value: Option<ValueId>) -> Option<f64> {
     numbers(graph, value?)?.into_iter().map(f64::abs).reduce(f64::max)
 }
 
-/// The least and the greatest number that a `QuantizeLinear` of one constant scale holds. A scale of 1 rounds to whole numbers and
-/// was calibrated with none.
+/// The least and the greatest number that a `QuantizeLinear` of one constant scale holds. A scale
+/// of 1 rounds to whole numbers and was calibrated with none.
 pub(super) fn range(graph: &Graph, quantizer: &Node) -> Option<(f64, f64)> {
     let scale = number(graph, quantizer.input(1)).filter(|scale| *scale != 1.0)?;
     let (ty, zero) = match quantizer.input(2) {

@@ -25,7 +25,8 @@ const TURNS: u64 = 12;
 /// How long a signal is at least.
 const SIGNAL: usize = 2000;
 
-/// Adds what the node asks for. The result is how its results follow from what it takes, if they do.
+/// Adds what the node asks for. The result is how its results follow from what it takes, if they
+/// do.
 pub(super) fn meet(
     meeting: &Meeting,
     followed: &Followed,
@@ -73,8 +74,8 @@ impl Meeting<'_> {
         let most = largest_of(followed.input.ty).min(all as f64);
         let weight = if node.is("Mod") { 46 } else { 45 };
         let what = number(graph, node.input(1))?;
-        // A float may be either side of 0, which whole numbers, as times and hashes, seldom are; what
-        // is left of a division is of the divisor's sign whatever they are.
+        // A float may be either side of 0, which whole numbers, as times and hashes, seldom are;
+        // what is left of a division is of the divisor's sign whatever they are.
         let low = match followed.input.ty.family() {
             Family::Float(_) => -most / 2.0,
             Family::Signed if node.is("Mod") && int(node, "fmod") != Some(1) => -(divided as f64),

@@ -1,4 +1,5 @@
-//! The way from an input to the nodes that take it, through nodes that only move, cast or scale values, bodies and functions.
+//! The way from an input to the nodes that take it, through nodes that only move, cast or scale
+//! values, bodies and functions.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -106,7 +107,8 @@ struct RoleWalk<'a> {
 }
 
 impl RoleWalk<'_> {
-    /// Walks from a value of a graph. The results are the places of the graph's outputs that it reaches.
+    /// Walks from a value of a graph. The results are the places of the graph's outputs that it
+    /// reaches.
     fn walk(&mut self, graph: &Graph, value: ValueId, way: Way, depth: usize) -> Vec<(usize, Way)> {
         let (mut to_do, mut seen, mut reached) = (vec![(value, way)], HashSet::new(), vec![]);
         while let Some((value, way)) = to_do.pop() {
@@ -169,7 +171,8 @@ impl RoleWalk<'_> {
     }
 }
 
-/// The places of a node's outputs that hold what it takes at a place: of several caches each has its own.
+/// The places of a node's outputs that hold what it takes at a place: of several caches each has
+/// its own.
 fn carried(node: &Node, place: usize) -> Range<usize> {
     match (node.op_type.as_str(), place) {
         // The others are the scale and the zero point, or which values were dropped.

@@ -65,7 +65,8 @@ impl Meeting<'_> {
         }
     }
 
-    /// Below which number indices of several axes are, of which nothing is known weigh less than those of one.
+    /// Below which number indices of several axes are, of which nothing is known weigh less than
+    /// those of one.
     fn within_all(&self, followed: &Followed) -> (u8, Bound) {
         let sizes = |place: usize| {
             let value = self.node.input(place)?;

@@ -1,10 +1,11 @@
 //! What an input is taken for: what its values have to be for the nodes that take them.
 //!
-//! [`of`] imports the model's graph without its weights, `follow` goes from each input (`followed`) to the nodes that take it,
-//! through what only moves or casts values, `consumers` says what each of them asks for (`indices` of tables), and `names` what the inputs' names say. The weightiest evidence
-//! decides. `levels` are the numbers at which the nodes do something else, `constants` what the
-//! graph says of numbers and sizes; `caches`, `settings` and `words` are roles that take more than
-//! a sentence.
+//! [`of`] imports the model's graph without its weights, `follow` goes from each input (`followed`)
+//! to the nodes that take it, through what only moves or casts values, `consumers` says what each
+//! of them asks for (`indices` of tables), and `names` what the inputs' names say. The weightiest
+//! evidence decides. `levels` are the numbers at which the nodes do something else, `constants`
+//! what the graph says of numbers and sizes; `caches`, `settings` and `words` are roles that take
+//! more than a sentence.
 
 mod caches;
 mod constants;
@@ -28,7 +29,8 @@ use followed::Followed;
 pub(crate) enum Role {
     /// Nothing is known: numbers about 0, of several scales.
     Plain,
-    /// Whole numbers from 0 to below a bound, less what is added to them before they are used; some from the end, where that is so.
+    /// Whole numbers from 0 to below a bound, less what is added to them before they are used; some
+    /// from the end, where that is so.
     Index { below: Bound, shift: i64, has_negative: bool },
     /// 0 and 1 in runs.
     Mask,
@@ -117,8 +119,8 @@ struct Evidence {
 /// A weight, a role, and what the node that asks for it does with it.
 type Asked = (u8, Role, String);
 
-/// What each input of a model is taken for, in their order; with `is_calibrated` by what its quantisers hold as well, where
-/// nothing else tells.
+/// What each input of a model is taken for, in their order; with `is_calibrated` by what its
+/// quantisers hold as well, where nothing else tells.
 pub(crate) fn of(proto: &ModelProto, takes: &Declared, is_calibrated: bool) -> Vec<InputRole> {
     let plain = || takes.inputs.iter().map(|_| InputRole::plain()).collect();
     let step = |node: &str, part: &str| format!("{node}.{part}");

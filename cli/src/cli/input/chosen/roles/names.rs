@@ -1,4 +1,5 @@
-//! What the names of inputs say. They decide where the nodes leave it open, and tell positions from other indices.
+//! What the names of inputs say. They decide where the nodes leave it open, and tell positions from
+//! other indices.
 
 use tract_onnx_cast::{ElementType, Family};
 

@@ -11,7 +11,8 @@ const WORDS: [&str; 10] =
 const OWN: usize = 256;
 
 impl Meeting<'_> {
-    /// The words that the node knows, and others; `None` where it takes no words, or numbers in them.
+    /// The words that the node knows, and others; `None` where it takes no words, or numbers in
+    /// them.
     pub(super) fn words(&self) -> Option<Vec<String>> {
         let Meeting { graph, node, place, .. } = *self;
         let mut own = of_attributes(node);

@@ -10,8 +10,8 @@ use onnx_cast_graph::{NodeView, free_names, has_bodies, message_node, subgraphs}
 use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 
 /// The model with what its bodies compute among the nodes of the main graph, before the node whose
-/// bodies they are. It is to be read and cannot be run: both branches are there, and what is iterated
-/// once.
+/// bodies they are. It is to be read and cannot be run: both branches are there, and what is
+/// iterated once.
 pub(in crate::cli::verb::compare) fn spread(model: &ModelProto) -> Cow<'_, ModelProto> {
     let nodes = model.graph.as_ref().map_or(&[][..], |graph| &graph.node);
     if !nodes.iter().any(has_bodies) {
@@ -72,8 +72,8 @@ fn spread_nodes(
     }
 }
 
-/// The states of a `Scan` or a `Loop`: the place of the first among the inputs, of the node and of its
-/// body, how many there are, and the place of the first among the body's outputs.
+/// The states of a `Scan` or a `Loop`: the place of the first among the inputs, of the node and of
+/// its body, how many there are, and the place of the first among the body's outputs.
 struct States {
     first: usize,
     count: usize,

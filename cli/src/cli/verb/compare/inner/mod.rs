@@ -53,7 +53,8 @@ impl<'a> InnerTensors<'a> {
         InnerTensors { graphs, weights, tolerance, seen: HashSet::new(), measured: vec![] }
     }
 
-    /// Compares what both models have made of a set. Fails when a tensor is not of its type's carrier.
+    /// Compares what both models have made of a set. Fails when a tensor is not of its type's
+    /// carrier.
     fn add(&mut self, traces: &Traces) -> TractResult<()> {
         let Traces { sides: (a, b), outputs } = traces;
         // A set may take a branch that those before it have not.
@@ -135,8 +136,8 @@ impl<'a> InnerTensors<'a> {
     }
 }
 
-/// The values of a trace that a graph has, in its order. Of those that are made in each iteration of a
-/// body, what is made of constants is left out.
+/// The values of a trace that a graph has, in its order. Of those that are made in each iteration
+/// of a body, what is made of constants is left out.
 fn made(graph: &MainGraph, trace: &Trace) -> Vec<(String, SharedTensor)> {
     let is_wanted = |name: &String| trace.iterated(name).is_none() || !graph.is_constant(name);
     let names = graph.made().into_iter().filter(is_wanted);

@@ -1,4 +1,5 @@
-//! What the conversion's inputs and weights are roundings of, and the inputs of a run that tensors were saved of.
+//! What the conversion's inputs and weights are roundings of, and the inputs of a run that tensors
+//! were saved of.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,8 +46,8 @@ pub(super) fn inputs_of(
     twins
 }
 
-/// The reference's values where a constant has their roundings, or is what they have been rounded from, and
-/// the constant's own elsewhere. `from` is the reference's type.
+/// The reference's values where a constant has their roundings, or is what they have been rounded
+/// from, and the constant's own elsewhere. `from` is the reference's type.
 pub(super) fn rounded(
     exact: &SharedTensor,
     held: &SharedTensor,
@@ -77,7 +78,8 @@ pub(super) fn rounded(
     tensor(exact.0, exact.1.shape(), &values)
 }
 
-/// Whether a weight of a shape is in another order of axes where it has another shape; `None` where its values tell.
+/// Whether a weight of a shape is in another order of axes where it has another shape; `None` where
+/// its values tell.
 pub(super) fn is_turned(exact: &[usize], held: &[usize]) -> Option<bool> {
     match exact {
         [rows, columns] if rows == columns => None,

@@ -1,7 +1,7 @@
 //! How far elements of a twin are from the reference's, each alone and all of them together.
 //!
-//! Weights have hundreds of millions of elements: what is asked of each is asked of many at once, in loops without
-//! branches.
+//! Weights have hundreds of millions of elements: what is asked of each is asked of many at once,
+//! in loops without branches.
 
 use crate::cli::measure::lanes::{AT_ONCE, Room, greatest, power};
 
@@ -45,8 +45,8 @@ pub(super) struct Whole {
     pub(super) largest: Worst,
 }
 
-/// Where so many elements have doubts of a size, chance does not put the power of them all off by more
-/// than `BEYOND_CHANCE` times what is likely.
+/// Where so many elements have doubts of a size, chance does not put the power of them all off by
+/// more than `BEYOND_CHANCE` times what is likely.
 const MANY: f64 = 4.0;
 const BEYOND_CHANCE: f64 = 3.0;
 
@@ -68,7 +68,8 @@ impl HeldElements<'_> {
         self.got.iter().copied().zip(self.want.iter().copied())
     }
 
-    /// An element, and how many times its bound it is off: NaN where the bound explains whatever there may be.
+    /// An element, and how many times its bound it is off: NaN where the bound explains whatever
+    /// there may be.
     fn at(&self, place: usize) -> Option<Worst> {
         let (got, want) = (*self.got.get(place)?, *self.want.get(place)?);
         let bound = self.own.get(place)? + 2.0 * self.doubts.get(place)?;
@@ -173,8 +174,8 @@ impl Whole {
         }
     }
 
-    /// By how many times more than chance explains the elements are off together; `share` of the power of
-    /// their doubts is likely.
+    /// By how many times more than chance explains the elements are off together; `share` of the
+    /// power of their doubts is likely.
     pub(super) fn excess(&self, share: f64) -> f64 {
         let is_of_many = self.doubt * self.doubt > MANY * self.fourth && self.doubt > 0.0;
         let likely = BEYOND_CHANCE * (share * self.doubt).sqrt() + self.own.sqrt();

@@ -165,8 +165,9 @@ fn told(culprit: &Culprit) -> String {
     }
 }
 
-/// Adds the weights that are wrong to the culprits, in the order of the nodes, those that are named already, or whose nodes
-/// are, excepted: what is a fault of unknown kind there is that of the weight.
+/// Adds the weights that are wrong to the culprits, in the order of the nodes, those that are named
+/// already, or whose nodes are, excepted: what is a fault of unknown kind there is that of the
+/// weight.
 fn add_weights(culprits: &mut Vec<Culprit>, weights: &[ComparedWeight], local: &Local) {
     let wrong = weights.iter().filter(|weight| weight.is_error);
     let wrong: Vec<Culprit> = wrong.map(|weight| of_weight(weight, local)).collect();

@@ -89,8 +89,8 @@ fn linked<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Links {
 }
 
 /// Links what a quantiser is given, and what its codes are taken back to, with the value of the
-/// reference that it is or that ONNX Runtime has named it after. A converter that leaves a Relu out,
-/// whose work the range of the codes does, gives its name to what is before it.
+/// reference that it is or that ONNX Runtime has named it after. A converter that leaves a Relu
+/// out, whose work the range of the codes does, gives its name to what is before it.
 fn through_codes(a: &Trace, b: &Trace, links: &mut Links) {
     for taker in b.nodes.iter().filter(|ran| ran.op == "DequantizeLinear") {
         let quantizer = taker.inputs.first().and_then(|codes| b.maker(codes));
@@ -138,8 +138,8 @@ fn through_codes(a: &Trace, b: &Trace, links: &mut Links) {
     }
 }
 
-/// What codes that something other than a quantiser makes are taken back to: the value that they are
-/// named after.
+/// What codes that something other than a quantiser makes are taken back to: the value that they
+/// are named after.
 fn of_moved_codes(a: &Trace, b: &Trace, taker: &Ran, made: &str) -> Option<Link> {
     let codes = taker.inputs.first().filter(|codes| b.maker(codes).is_some())?;
     let named = named_after(codes)?;
@@ -214,7 +214,8 @@ fn is_same_place(
     is_one || is_same && (is_named || is_in_place()) || is_fused()
 }
 
-/// Whether a node may be several of the reference, fused, which make the value of the last of these and take its weights.
+/// Whether a node may be several of the reference, fused, which make the value of the last of these
+/// and take its weights.
 fn is_fused_of((a, last): (&Trace, &Ran), fused: &Ran, weights: &HashMap<String, String>) -> bool {
     let is_taken = |name: &String| {
         let own = weights.get(name).unwrap_or(name);
@@ -233,8 +234,9 @@ fn is_fused_of((a, last): (&Trace, &Ran), fused: &Ran, weights: &HashMap<String,
         && own.all(is_taken)
 }
 
-/// Whether the nodes of one name that make a value of one name are others: exporters number nodes and values, and another export
-/// of a model has other numbers. Names then tell nothing of what a node is.
+/// Whether the nodes of one name that make a value of one name are others: exporters number nodes
+/// and values, and another export of a model has other numbers. Names then tell nothing of what a
+/// node is.
 fn is_renumbered(
     (a, b): (&Trace, &Trace),
     outputs: &[(String, String)],
@@ -276,7 +278,8 @@ fn is_renumbered(
     is_all || others >= OTHERS && others * SHARE >= all
 }
 
-/// Whether two nodes take what belongs together, place by place; `is_named` says of which values the name tells that.
+/// Whether two nodes take what belongs together, place by place; `is_named` says of which values
+/// the name tells that.
 fn same_operands(
     (x, y): (&Ran, &Ran),
     links: &Links,
@@ -287,7 +290,8 @@ fn same_operands(
     x.inputs.len() == y.inputs.len() && x.inputs.iter().zip(&y.inputs).all(is_pair)
 }
 
-/// Whether what two nodes take belongs together; `is_named` says of which values the name tells that.
+/// Whether what two nodes take belongs together; `is_named` says of which values the name tells
+/// that.
 fn is_pair(
     (x, y): (&String, &String),
     links: &Links,

@@ -2,16 +2,17 @@
 //!
 //! `trace` is what a run of each side node by node has shown, `links` says which values are to be
 //! one, `walk` holds what each node makes of the reference's inputs against what the reference
-//! made, as often as `rounds` says, `doubt` is how much of the difference rounding explains, `fault`
-//! what the rest looks like by what its `nodes` are, `band` how far the conversion's roundings may
-//! put its outputs, and `judge` the verdict. `exact_inputs` and `reference_weights` are what inputs and
-//! weights of the conversion are roundings of, `site` is what was found at a value, by how far its
-//! elements were `held` to be apart as `numbers`, and `quantizers` looks at what makes codes.
+//! made, as often as `rounds` says, `doubt` is how much of the difference rounding explains,
+//! `fault` what the rest looks like by what its `nodes` are, `band` how far the conversion's
+//! roundings may put its outputs, and `judge` the verdict. `exact_inputs` and `reference_weights`
+//! are what inputs and weights of the conversion are roundings of, `site` is what was found at a
+//! value, by how far its elements were `held` to be apart as `numbers`, and `quantizers` looks at
+//! what makes codes.
 //!
 //! A conversion is broken where an element, or all of a tensor together, is beyond what its own
-//! arithmetic and twice its doubt explain (`walk`, `Site::deviates`), where a value has another number
-//! of elements, a weight or a quantiser is wrong by itself, a sum is missing, or where it does not run.
-//! docs/verdict.md has the mathematics.
+//! arithmetic and twice its doubt explain (`walk`, `Site::deviates`), where a value has another
+//! number of elements, a weight or a quantiser is wrong by itself, a sum is missing, or where it
+//! does not run. docs/verdict.md has the mathematics.
 
 mod band;
 mod doubt;
@@ -71,7 +72,8 @@ pub(super) struct Subject<'a> {
     pub(super) changed: HashSet<String>,
     /// Those of which a few values are.
     pub(super) changed_in_few: HashSet<String>,
-    /// How often the conversion runs with its roundings perturbed; `None` where that depends on its size.
+    /// How often the conversion runs with its roundings perturbed; `None` where that depends on its
+    /// size.
     pub(super) band_runs: Option<u64>,
 }
 
@@ -134,8 +136,8 @@ pub(super) struct LocalComparison<'a> {
     sides: (&'a LoadedModel, &'a LoadedModel),
     /// The conversion.
     model: Interpreter,
-    /// The reference, where it has products of codes: what the model itself has shown is then not what
-    /// is looked into.
+    /// The reference, where it has products of codes: what the model itself has shown is then not
+    /// what is looked into.
     reference: Option<Interpreter>,
     /// Whether the conversion has products of codes.
     is_spelt: bool,
@@ -236,8 +238,8 @@ impl<'a> LocalComparison<'a> {
         Ok(())
     }
 
-    /// What the two sides do with their products of codes written out, given what they have done and their inputs.
-    /// Fails when one does not run so.
+    /// What the two sides do with their products of codes written out, given what they have done
+    /// and their inputs. Fails when one does not run so.
     fn written_out(
         &self,
         (trace_a, trace_b): &(Rc<Trace>, Rc<Trace>),

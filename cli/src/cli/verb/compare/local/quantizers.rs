@@ -40,8 +40,8 @@ pub(super) struct Wrong {
 /// A Relu cuts off less of what is on both sides of 0.
 const NEARLY_ALL: f64 = 0.95;
 
-/// Says of quantisers which cut values off that these are of inputs that nobody gave; a range from 0 lacks what makes values so,
-/// unless it is of those that are `holding` elsewhere, or lacks all.
+/// Says of quantisers which cut values off that these are of inputs that nobody gave; a range from
+/// 0 lacks what makes values so, unless it is of those that are `holding` elsewhere, or lacks all.
 pub(super) fn say_made_up(wrong: &mut [Wrong], holding: &HashSet<String>) {
     for wrong in wrong {
         let is_part = wrong.culprit.local_error.0 < NEARLY_ALL;
@@ -58,7 +58,8 @@ struct QuantizerInput {
     /// The values of the least and the greatest code.
     ends: (f64, f64),
     codes: SharedTensor,
-    /// Whether something takes the codes back by the scale and the zero point that they were made by.
+    /// Whether something takes the codes back by the scale and the zero point that they were made
+    /// by.
     is_taken_back: bool,
 }
 
@@ -79,7 +80,8 @@ impl QuantizerInput {
         let values = self.values.iter().filter(|x| x.is_finite());
         let (low, high) =
             values.fold((0.0, 0.0), |(low, high): (f64, f64), x| (low.min(*x), high.max(*x)));
-        // Calibrators take the values of several samples: those of one have their zero where theirs have.
+        // Calibrators take the values of several samples: those of one have their zero where theirs
+        // have.
         let zero = |low: f64, high: f64| if high > low { -low / (high - low) } else { 0.0 };
         let moved = (zero(ends.0, ends.1) - zero(low, high)).abs();
         let low = if ends.0 == 0.0 { 0.0 } else { low };
@@ -98,8 +100,8 @@ const MOVING: [&str; 4] = ["Gather", "MaxPool", "Slice", "Transpose"];
 const STEP: f64 = 1.02;
 
 impl Quantizers {
-    /// Those that are wrong. Where other nodes take the codes back as they were made, the one that does
-    /// not is to blame.
+    /// Those that are wrong. Where other nodes take the codes back as they were made, the one that
+    /// does not is to blame.
     pub(super) fn wrong(self) -> Vec<Wrong> {
         let Quantizers { taken, mut wrong, .. } = self;
         for wrong in wrong.iter_mut().filter(|wrong| !wrong.is_cut_off) {
@@ -170,8 +172,9 @@ impl Quantizers {
 /// A scale by so many times another may be a choice of its own.
 const BY_CHOICE: f64 = 16.0;
 
-/// The biases of quantised products whose codes have another scale than the codes of the two factors
-/// have together. Kernels on codes add a bias to the products, and know no scale of its own.
+/// The biases of quantised products whose codes have another scale than the codes of the two
+/// factors have together. Kernels on codes add a bias to the products, and know no scale of its
+/// own.
 pub(super) fn biases(trace: &Trace) -> Vec<Culprit> {
     let scales = |value: &String| {
         let ran = trace.maker(value).filter(|ran| ran.op == "DequantizeLinear")?;
@@ -215,7 +218,8 @@ pub(super) struct WeightCodes {
 }
 
 impl WeightCodes {
-    /// Those that a node takes which makes `got` where `want` was quantised; `None` if it takes no such codes.
+    /// Those that a node takes which makes `got` where `want` was quantised; `None` if it takes no
+    /// such codes.
     pub(super) fn of(
         node: &NodeRun,
         want: &SharedTensor,
@@ -260,7 +264,8 @@ fn cut_off_in_words(taken: &QuantizerInput, (from, to): (f64, f64), share: f64) 
     )
 }
 
-/// What is wrong where codes that have been moved are taken back by another range than they were made by.
+/// What is wrong where codes that have been moved are taken back by another range than they were
+/// made by.
 fn wrong_range(node: &NodeRun, twins: &[Option<Twin>], taken: &QuantizerInput) -> Option<Wrong> {
     let scale = twins.get(1)?.as_ref()?;
     let (was, is) = (taken.ends, ends(twins, &taken.codes));

@@ -26,8 +26,8 @@ pub(super) struct ReferenceWeights<'a> {
 }
 
 impl<'a> ReferenceWeights<'a> {
-    /// Finds them; `model` is the conversion. What it computes of its constants, as the values of a quantised weight,
-    /// is linked with the weight.
+    /// Finds them; `model` is the conversion. What it computes of its constants, as the values of a
+    /// quantised weight, is linked with the weight.
     pub(super) fn of(
         subject: &Subject,
         holder: Holder<'a>,
@@ -91,7 +91,8 @@ impl<'a> ReferenceWeights<'a> {
         initializer(self.holder.as_ref()?, name)
     }
 
-    /// The weight of the reference of which a constant of the conversion is the cast, value by value.
+    /// The weight of the reference of which a constant of the conversion is the cast, value by
+    /// value.
     pub(super) fn cast_of(&self, name: &str) -> Option<&str> {
         self.roundings.get(name).filter(|_| self.casts.contains(name)).map(String::as_str)
     }
@@ -113,8 +114,8 @@ impl<'a> ReferenceWeights<'a> {
         })
     }
 
-    /// The weight of the reference of which a constant of the conversion, which holds these values, is
-    /// the rounding, as the conversion has it.
+    /// The weight of the reference of which a constant of the conversion, which holds these values,
+    /// is the rounding, as the conversion has it.
     pub(super) fn exact(
         &self,
         reference: &Trace,

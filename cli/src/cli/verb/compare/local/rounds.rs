@@ -1,11 +1,12 @@
-//! The walks that a verdict takes: one that finds what deviates, and knows the doubts of what is made of
-//! values that the reference has; where something deviates still, one with the doubts of all on the way to it
-//! and of the reference's own rounding, and one that tells a fault from a pair that is none.
+//! The walks that a verdict takes: one that finds what deviates, and knows the doubts of what is
+//! made of values that the reference has; where something deviates still, one with the doubts of
+//! all on the way to it and of the reference's own rounding, and one that tells a fault from a pair
+//! that is none.
 //!
 //! A converter that folds a node into the one before it leaves the latter its name, with another
 //! value. Such a pair is sure by its name, and wrong: what is behind it is the reference's all the
-//! same if the value is left as the conversion has it. A factor that is folded in goes through several
-//! such pairs in a row.
+//! same if the value is left as the conversion has it. A factor that is folded in goes through
+//! several such pairs in a row.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -50,8 +51,8 @@ impl<'a> Rounds<'a> {
         walk
     }
 
-    /// The sites, the quantisers that are wrong by themselves, and the links that hold, of as many walks
-    /// as it takes. Fails when a node cannot be run.
+    /// The sites, the quantisers that are wrong by themselves, and the links that hold, of as many
+    /// walks as it takes. Fails when a node cannot be run.
     pub(super) fn walked(
         mut self,
         run: impl Fn(&mut Walk) -> TractResult<()>,
@@ -85,8 +86,8 @@ impl<'a> Rounds<'a> {
         Ok((sites, wrong, Some(links)))
     }
 
-    /// Values that keep their name though the nodes behind them were taken in: what was made is no longer
-    /// the reference's value of that name, and is the one that those nodes make of it there.
+    /// Values that keep their name though the nodes behind them were taken in: what was made is no
+    /// longer the reference's value of that name, and is the one that those nodes make of it there.
     fn taken_in(&self, walk: &Walk) -> Links {
         let off = |made: &SharedTensor, wanted: &SharedTensor| {
             let (x, y) = (numbers(made)?, numbers(wanted)?);
@@ -159,8 +160,9 @@ impl<'a> Rounds<'a> {
             || self.reference.nodes.iter().any(is_lacking)
     }
 
-    /// Whether all that is made of a value is the reference's, though the value is not, nor others in between that are
-    /// suspected as it is, and one of the two has nodes in between that the other one lacks.
+    /// Whether all that is made of a value is the reference's, though the value is not, nor others
+    /// in between that are suspected as it is, and one of the two has nodes in between that the
+    /// other one lacks.
     fn is_passed_by(&self, name: &str, walk: &Walk) -> bool {
         let (behind, is_longer) = walk.behind(name);
         let deviates = |name: &&str| {

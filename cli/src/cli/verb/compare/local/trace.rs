@@ -108,7 +108,8 @@ impl Trace {
         Ok(trace)
     }
 
-    /// The same of a model some of whose values another trace has: what makes these does not run. Fails as [`Trace::of`].
+    /// The same of a model some of whose values another trace has: what makes these does not run.
+    /// Fails as [`Trace::of`].
     pub(super) fn beside(
         model: &Interpreter,
         inputs: Vec<OnnxTensor>,
@@ -170,7 +171,8 @@ impl Trace {
         values.chain(held).filter(|(_, length)| *length > 1).map(|(ty, _)| ty)
     }
 
-    /// A value; what is made in each iteration of a body as one tensor of all iterations. `None` where their shapes differ.
+    /// A value; what is made in each iteration of a body as one tensor of all iterations. `None`
+    /// where their shapes differ.
     pub(in crate::cli::verb::compare) fn whole(&self, value: &str) -> Option<SharedTensor> {
         let times = self.values.get(value)?;
         let (ty, first) = times.first()?;

@@ -64,8 +64,8 @@ struct SampledGraph<'a> {
 /// Pairs the tensors of two models that have run on the same inputs; one may stand for several of
 /// the other model that are only moved or reshaped. `known` are pairs by their names, which no
 /// others replace, and `weights` tells what the reference's constants are called in the converted
-/// model; `has_names` is whether the names of values tell anything. Fails when a tensor is not of its
-/// type's carrier.
+/// model; `has_names` is whether the names of values tell anything. Fails when a tensor is not of
+/// its type's carrier.
 pub(in crate::cli::verb::compare) fn pairs(
     (a, of_a): (&MainGraph, &[Seen]),
     (b, of_b): (&MainGraph, &[Seen]),
@@ -260,8 +260,8 @@ impl Pairing<'_> {
         left.filter_map(counterpart).collect()
     }
 
-    /// What codes of few bits are taken back to, with the one tensor that it is nearer to than to any
-    /// other: it may be off by more than rounding of its own.
+    /// What codes of few bits are taken back to, with the one tensor that it is nearer to than to
+    /// any other: it may be off by more than rounding of its own.
     fn of_codes(&self) -> Vec<Pair> {
         /// By the size of the tensor.
         const MOST: f64 = 0.25;

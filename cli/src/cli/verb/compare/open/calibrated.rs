@@ -84,8 +84,8 @@ impl Observer for Ranges {
     }
 }
 
-/// What is behind the name of a quantiser whose range begins at 0, where values do not: it may do the
-/// work of a Relu.
+/// What is behind the name of a quantiser whose range begins at 0, where values do not: it may do
+/// the work of a Relu.
 pub(super) const BELOW: &str = " below 0";
 
 /// The shares of the values' size that a range cuts off, and that it cuts off at 0.

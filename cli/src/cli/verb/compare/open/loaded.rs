@@ -55,8 +55,8 @@ impl LoadedModel {
         spelt(&self.probed.proto, reference, self.probed.folder.as_deref())
     }
 
-    /// What a function makes of the model with its products of codes written out as the reference has them, which are kept
-    /// until [`LoadedModel::spelt_out`] takes them.
+    /// What a function makes of the model with its products of codes written out as the reference
+    /// has them, which are kept until [`LoadedModel::spelt_out`] takes them.
     pub(in crate::cli::verb::compare) fn with_spelt<T>(
         &self,
         reference: &ModelProto,

@@ -58,7 +58,8 @@ pub(crate) struct CompareRequest {
     pub(crate) search: SearchArgs,
     /// Whether a verdict is made; nothing but the tolerance judges otherwise.
     pub(crate) has_verdict: bool,
-    /// How often the conversion runs with its roundings perturbed; `None` where that depends on its size.
+    /// How often the conversion runs with its roundings perturbed; `None` where that depends on its
+    /// size.
     pub(crate) band_runs: Option<u64>,
 }
 
@@ -167,7 +168,8 @@ pub(in crate::cli::verb::compare) fn open(
 pub(crate) struct OpenModels(Sides);
 
 impl OpenModels {
-    /// Opens both models, and finds what they run on. Fails as [`open`], or when a side is saved outputs.
+    /// Opens both models, and finds what they run on. Fails as [`open`], or when a side is saved
+    /// outputs.
     pub(crate) fn open(loader: &Loader, request: &CompareRequest) -> TractResult<OpenModels> {
         let sides = open(loader, request)?;
         for side in [&sides.reference, &sides.converted] {

@@ -1,5 +1,5 @@
-//! Between the first two stages: a search for inputs on which the two models differ more than on those that were chosen. What it finds
-//! is a set like the others.
+//! Between the first two stages: a search for inputs on which the two models differ more than on
+//! those that were chosen. What it finds is a set like the others.
 
 use std::path::Path;
 use std::rc::Rc;

@@ -23,8 +23,8 @@ use crate::cli::verb::keep::reference::CountedRuns;
 /// How many quantisers go along in one walk: their variants are held together.
 const TOGETHER: usize = 32;
 
-/// How often nodes run once more at most: where a model has more nodes and quantisers, those that do
-/// little to their own values are not ranked.
+/// How often nodes run once more at most: where a model has more nodes and quantisers, those that
+/// do little to their own values are not ranked.
 const NODE_RUNS: usize = 1 << 23;
 
 /// A model of which none, or one, of its quantisers is there.

@@ -4,7 +4,8 @@
 //! - `scheme`: what is converted to what; `subject`: the FLOAT model; `calibration`: what its
 //!   values reach
 //! - `plan`: which tensors are quantised; `parameters`: their scales
-//! - `alone`, `effects`: each quantiser by itself, and its `effect`; `simulated`: the model with all of them
+//! - `alone`, `effects`: each quantiser by itself, and its `effect`; `simulated`: the model with
+//!   all of them
 //! - `given`: a model that has quantisers already
 
 mod alone;

@@ -125,7 +125,8 @@ impl<'a> Finder<'a> {
         self.plan.entry(value).map_or(Ok(None), |entry| self.of(entry))
     }
 
-    /// Those of a marked tensor; `None` where it cannot be quantised. Fails when a weight cannot be read.
+    /// Those of a marked tensor; `None` where it cannot be quantised. Fails when a weight cannot be
+    /// read.
     pub(super) fn of(&self, entry: &Entry) -> TractResult<Option<ScaleParameters>> {
         let activations = self.scheme.activations.unwrap_or(self.scheme.weights);
         match &entry.how {

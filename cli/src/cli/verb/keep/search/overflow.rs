@@ -10,8 +10,8 @@ use crate::cli::verb::keep::trial::named;
 
 impl Search<'_> {
     /// A list that passes, with the nodes besides that overflow with it, as far as values were
-    /// looked at and as long as there are runs to find them; and those of them that it does not hold
-    /// in the end. Fails when the model cannot be run.
+    /// looked at and as long as there are runs to find them; and those of them that it does not
+    /// hold in the end. Fails when the model cannot be run.
     pub(super) fn with_overflow(
         &mut self,
         kept: &BTreeSet<usize>,

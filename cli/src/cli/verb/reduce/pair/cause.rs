@@ -1,4 +1,5 @@
-//! Where two models part of themselves: the values that the converted model makes wrongly of what is right.
+//! Where two models part of themselves: the values that the converted model makes wrongly of what
+//! is right.
 
 use std::collections::HashSet;
 
@@ -38,7 +39,8 @@ impl RootCause {
     }
 }
 
-/// A value that the converted model makes wrongly of what is right, what is wrong beyond the tolerance, and what it makes.
+/// A value that the converted model makes wrongly of what is right, what is wrong beyond the
+/// tolerance, and what it makes.
 struct Suspect {
     matched: Matched,
     found: Option<TensorFinding>,
@@ -65,12 +67,12 @@ pub(super) struct CauseSearch<'a> {
 }
 
 impl CauseSearch<'_> {
-    /// The causes, gravest first, and how far the outputs are off once they are right; none where the
-    /// error comes from no single place.
+    /// The causes, gravest first, and how far the outputs are off once they are right; none where
+    /// the error comes from no single place.
     ///
     /// Each value of the converted model is made once of the reference's values. Where that goes
-    /// wrong, the value is suspected; it is a cause if the outputs are better once it is right, or, as
-    /// what is right behind a value hides it, if it alone has the reference's outputs fail.
+    /// wrong, the value is suspected; it is a cause if the outputs are better once it is right, or,
+    /// as what is right behind a value hides it, if it alone has the reference's outputs fail.
     /// Fails when the parts cannot be run.
     pub(super) fn causes(&mut self, whole: f64) -> TractResult<(Vec<RootCause>, f64)> {
         let suspects = self.suspects()?;
@@ -133,7 +135,8 @@ impl CauseSearch<'_> {
     }
 
     /// Whether a suspect may be a cause that others hide: it is beyond the tolerance, and something
-    /// that takes it is made rightly of what is right, so that it is the value that it is paired with.
+    /// that takes it is made rightly of what is right, so that it is the value that it is paired
+    /// with.
     fn is_hidden(&self, suspect: &Suspect, suspects: &[Suspect]) -> bool {
         let converted = &self.pair.converted;
         let value = suspect.matched.converted;
@@ -207,8 +210,9 @@ impl CauseSearch<'_> {
         matched.filter(is_output).cloned().collect()
     }
 
-    /// What a part has to hold so that it shows the cause; nothing where none would show it. Where a value is off by less than the
-    /// tolerance, and what is made of it by more, the part goes on to there.
+    /// What a part has to hold so that it shows the cause; nothing where none would show it. Where
+    /// a value is off by less than the tolerance, and what is made of it by more, the part goes on
+    /// to there.
     fn cause(
         &mut self,
         matched: &Matched,

@@ -1,4 +1,5 @@
-//! Cuts where operators on codes hand them to each other: a converter leaves no value there that the reference has.
+//! Cuts where operators on codes hand them to each other: a converter leaves no value there that
+//! the reference has.
 
 use std::collections::HashMap;
 
@@ -10,9 +11,9 @@ use crate::cli::work::codes::{MOVERS, named_after};
 /// What a part is told to have where it was cut so.
 pub(super) const ADDED: &str = "A quantiser at an end stands where the whole has codes alone. ";
 
-/// The model with codes of the reference's values, which go from one operator to the next, taken back to these values and
-/// quantised again by the same scale, which makes the same codes. Returns it, and by the names of the values those of the
-/// nodes that make them and take them.
+/// The model with codes of the reference's values, which go from one operator to the next, taken
+/// back to these values and quantised again by the same scale, which makes the same codes. Returns
+/// it, and by the names of the values those of the nodes that make them and take them.
 pub(super) fn taken_back(
     converted: SourceModel,
     reference: &SourceModel,

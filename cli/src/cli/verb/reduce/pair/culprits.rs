@@ -23,7 +23,8 @@ pub(super) enum Tried {
     Ends,
     /// That which ends at what it makes. A comparison of it may name another node.
     Another,
-    /// That which begins before what it takes: another tensor under the same name, where a node is missing before it.
+    /// That which begins before what it takes: another tensor under the same name, where a node is
+    /// missing before it.
     Before,
 }
 

@@ -16,8 +16,9 @@ use crate::cli::verb::reduce::values::{Values, are_alike, declared, read, satura
 /// How a part may have less; nothing if it has none of that.
 pub(super) type PartCut<'a> = dyn Fn(&Part) -> TractResult<Option<Part>> + 'a;
 
-/// The part without pairs of quantisers and those of weights, but for the nodes that are kept, and without Casts
-/// between numbers at its ends, as long as it shows what it did. Fails as [`Attempts::shown`] does.
+/// The part without pairs of quantisers and those of weights, but for the nodes that are kept, and
+/// without Casts between numbers at its ends, as long as it shows what it did. Fails as
+/// [`Attempts::shown`] does.
 pub(super) fn without_ends(
     mut part: Part,
     kept: &[String],
@@ -36,7 +37,8 @@ pub(super) fn without_ends(
     Ok(part)
 }
 
-/// Whether a node quantises what the one before dequantises, by the same scale: it makes the same codes.
+/// Whether a node quantises what the one before dequantises, by the same scale: it makes the same
+/// codes.
 fn makes_codes_again(before: &NodeProto, node: &NodeProto) -> bool {
     let is_pair = before.op_type == "DequantizeLinear" && node.op_type == "QuantizeLinear";
     is_pair && before.input.get(1..) == node.input.get(1..)
@@ -89,8 +91,8 @@ fn without_pairs(
     is_fewer.then_some(fewer)
 }
 
-/// The part with what its weights are dequantised to in their place, in the reference as well; nothing
-/// if there are none.
+/// The part with what its weights are dequantised to in their place, in the reference as well;
+/// nothing if there are none.
 fn with_weights(part: &Part, kept: &[String], onnx: &CastOnnx) -> TractResult<Option<Part>> {
     without_nodes(part, kept, |node, graph, reference| {
         let is_held = |name: &String| graph.initializer.iter().any(|held| held.name == *name);
@@ -114,8 +116,8 @@ fn with_weights(part: &Part, kept: &[String], onnx: &CastOnnx) -> TractResult<Op
     })
 }
 
-/// The part without what adds constants that the reference adds as well, where they are zeros then; nothing if there is
-/// none, but for nodes that are kept.
+/// The part without what adds constants that the reference adds as well, where they are zeros then;
+/// nothing if there is none, but for nodes that are kept.
 pub(super) fn without_sums(part: &Part, kept: &[String]) -> TractResult<Option<Part>> {
     without_nodes(part, kept, |node, graph, reference| {
         let ([a, b], [made]) = (&*node.input, &*node.output) else { return Ok(()) };
@@ -138,8 +140,8 @@ pub(super) fn without_sums(part: &Part, kept: &[String]) -> TractResult<Option<P
     })
 }
 
-/// The part without the nodes that are left out of its model, one after the other, as its reference allows; nothing if none is. Those
-/// that are kept are not asked for.
+/// The part without the nodes that are left out of its model, one after the other, as its reference
+/// allows; nothing if none is. Those that are kept are not asked for.
 fn without_nodes(
     part: &Part,
     kept: &[String],

@@ -1,5 +1,6 @@
-//! Constants in the place of nodes that are not to blame, where nothing smaller is left: a converter may spread over many nodes
-//! what is one value of the reference, so that no value before the blamed node belongs to one there.
+//! Constants in the place of nodes that are not to blame, where nothing smaller is left: a
+//! converter may spread over many nodes what is one value of the reference, so that no value before
+//! the blamed node belongs to one there.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,13 +22,14 @@ use crate::cli::work::codes::MOVERS;
 pub(super) enum Folds {
     /// Those that take constants alone.
     Fixed,
-    /// Those too that only hold what is given in another form. What computes may be wrong itself, where the blame is.
+    /// Those too that only hold what is given in another form. What computes may be wrong itself,
+    /// where the blame is.
     Quantizers,
 }
 
-/// The part with constants in the place of what the blamed nodes, and those behind them, take of others; nothing if there are
-/// no others. It makes the same of the inputs that it has, and would not of other ones.
-/// Fails when the part cannot be run, or a tensor not be written.
+/// The part with constants in the place of what the blamed nodes, and those behind them, take of
+/// others; nothing if there are no others. It makes the same of the inputs that it has, and would
+/// not of other ones. Fails when the part cannot be run, or a tensor not be written.
 pub(super) fn folded(
     part: &Part,
     blamed: &[String],
@@ -97,8 +99,8 @@ pub(super) fn folded(
     Ok(Some(Part { model, added, ..part.clone() }))
 }
 
-/// The inputs that the model takes and the reference does not, where it is the other way round with another one: a node that
-/// takes such a one may take the wrong one.
+/// The inputs that the model takes and the reference does not, where it is the other way round with
+/// another one: a node that takes such a one may take the wrong one.
 fn astray(part: &Part) -> HashSet<&str> {
     let takes = |model: &ModelProto, input: &NamedTensor| {
         let graphs = model.graph.iter().flat_map(all_graphs);

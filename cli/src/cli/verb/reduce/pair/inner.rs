@@ -1,4 +1,5 @@
-//! A part that is a node with bodies: the pair of its bodies, at the time that shows what is wrong first.
+//! A part that is a node with bodies: the pair of its bodies, at the time that shows what is wrong
+//! first.
 
 use std::path::Path;
 

@@ -65,7 +65,8 @@ impl Observer for Shapes {
 }
 
 impl ModelPair {
-    /// Records both models, and pairs values that belong together. Fails when a model cannot be run.
+    /// Records both models, and pairs values that belong together. Fails when a model cannot be
+    /// run.
     pub(super) fn of(
         reference: SourceModel,
         converted: SourceModel,
@@ -119,8 +120,8 @@ impl ModelPair {
         self.right.keys().filter(is_like).cloned().collect()
     }
 
-    /// These values, in the order of the reference, inputs first; those that cannot stand for each other
-    /// are left out.
+    /// These values, in the order of the reference, inputs first; those that cannot stand for each
+    /// other are left out.
     fn pairs<'a>(&self, told: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Matched> {
         let (a, b) = (&self.reference, &self.converted);
         let mut others: HashMap<ValueId, ValueId> = HashMap::new();
@@ -171,7 +172,8 @@ impl ModelPair {
         Ok([back, NamedTensor { name, ty: matched.ty, tensor }])
     }
 
-    /// Runs a part of both sides that is given some values and makes others. Returns what each makes.
+    /// Runs a part of both sides that is given some values and makes others. Returns what each
+    /// makes.
     pub(super) fn run(
         &self,
         given: &[Matched],
@@ -219,8 +221,9 @@ impl ModelPair {
         side.run(part, &values)
     }
 
-    /// The pair of parts that makes one value of others, of which those are not given that lie inside.
-    /// Fails when a tensor cannot be written, or the sides' inputs cannot have the same names.
+    /// The pair of parts that makes one value of others, of which those are not given that lie
+    /// inside. Fails when a tensor cannot be written, or the sides' inputs cannot have the same
+    /// names.
     pub(super) fn part(&self, end: &Matched, inside: &HashSet<ValueId>) -> TractResult<Part> {
         let is_given = |m: &&Matched| {
             m.is_as_shaped && m.reference != end.reference && !inside.contains(&m.reference)

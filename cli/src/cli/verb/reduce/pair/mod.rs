@@ -1,9 +1,10 @@
 //! A pair of models: the parts of both between which they part.
 //!
-//! Values are `matched` by what `compare` finds, also where there are `codes` of them alone. A `cause` is a value that the converted model makes wrongly of what is right,
-//! and a culprit a node that a comparison without a tolerance blames (`culprits`). Where the part is a node with bodies,
-//! `inner` takes it out of them, and Casts at its `ends` go; what is still large gets constants (`folded`). A `trial` tells by a
-//! `finding` whether a part shows it.
+//! Values are `matched` by what `compare` finds, also where there are `codes` of them alone. A
+//! `cause` is a value that the converted model makes wrongly of what is right, and a culprit a node
+//! that a comparison without a tolerance blames (`culprits`). Where the part is a node with bodies,
+//! `inner` takes it out of them, and Casts at its `ends` go; what is still large gets constants
+//! (`folded`). A `trial` tells by a `finding` whether a part shows it.
 
 mod cause;
 mod codes;
@@ -385,7 +386,8 @@ impl Reducer<'_> {
     }
 }
 
-/// The part of fewer nodes with smaller shapes and simpler values, written; the part itself where that does not hold.
+/// The part of fewer nodes with smaller shapes and simpler values, written; the part itself where
+/// that does not hold.
 fn smallest(
     part: Part,
     fewer: Part,

@@ -67,7 +67,8 @@ impl PartTrial for PairTrial<'_> {
     }
 }
 
-/// Whether `test` fails, which runs what was converted alone: what rounds to the right value shows nothing.
+/// Whether `test` fails, which runs what was converted alone: what rounds to the right value shows
+/// nothing.
 fn is_failed(wanted: &[NamedTensor], made: &[NamedTensor]) -> TractResult<bool> {
     for (wanted, made) in wanted.iter().zip(made) {
         if difference(made.ty, &made.tensor, &wanted.tensor, None)?.is_some() {

@@ -35,11 +35,13 @@ fn power(x: &SharedTensor, y: &SharedTensor) -> Option<f64> {
     Some(power)
 }
 
-/// How far perturbed runs put the values of a conversion from what `exact` has of them, by their power.
+/// How far perturbed runs put the values of a conversion from what `exact` has of them, by their
+/// power.
 pub(super) type Band = HashMap<String, f64>;
 
-/// How often a conversion of so many weights, which makes these outputs, runs where nobody says. The more errors add up in a value,
-/// and the more elements it has, the less do the powers of two runs differ.
+/// How often a conversion of so many weights, which makes these outputs, runs where nobody says.
+/// The more errors add up in a value, and the more elements it has, the less do the powers of two
+/// runs differ.
 pub(super) fn usual_count<'a>(
     weights: usize,
     mut outputs: impl Iterator<Item = &'a SharedTensor>,
@@ -59,8 +61,8 @@ pub(super) struct PerturbedRuns<'a> {
 }
 
 impl PerturbedRuns<'_> {
-    /// Runs them on as many threads as may run at once, of which this one does other work first. The
-    /// seeds are those that the conversion ran with. Its errors are those of the other work.
+    /// Runs them on as many threads as may run at once, of which this one does other work first.
+    /// The seeds are those that the conversion ran with. Its errors are those of the other work.
     pub(super) fn beside<T>(
         &self,
         at_once: usize,
@@ -114,8 +116,8 @@ fn is_mask(want: &[f64]) -> bool {
     want.iter().any(is_end) && want.iter().all(|x| is_end(x) || x.abs() < STANDS_FOR_INFINITY)
 }
 
-/// The errors of each value of both sides, with the band of those that perturbed runs reach. What a mask is
-/// off by is no error: it ends where its type does.
+/// The errors of each value of both sides, with the band of those that perturbed runs reach. What a
+/// mask is off by is no error: it ends where its type does.
 pub(super) fn both_errors((a, b, sites): (&Trace, &Trace, &Sites), band: &Band) -> Vec<BothErrors> {
     let row = |site: &Site| {
         let (wanted, made) = (a.first(&site.reference), b.first(&site.converted));

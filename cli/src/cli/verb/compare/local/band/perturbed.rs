@@ -1,4 +1,5 @@
-//! A run of the conversion with each result moved up or down by a unit in its last place, at random.
+//! A run of the conversion with each result moved up or down by a unit in its last place, at
+//! random.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,8 +50,8 @@ fn bits(rng: &mut ChaCha12Rng) -> [u8; GROUP] {
 }
 
 /// Moves words of floating point, which are most of a model, by a unit in the last place; subnormal
-/// ones stay. `$normal` is the smallest normal one, `$infinity` infinity. They begin behind `$moved`
-/// others of a group.
+/// ones stay. `$normal` is the smallest normal one, `$infinity` infinity. They begin behind
+/// `$moved` others of a group.
 macro_rules! move_words {
     ($rng:expr, ($bytes:expr, $moved:expr), $word:ty, ($normal:expr, $infinity:expr)) => {
         let words = $bytes.as_chunks_mut::<{ size_of::<$word>() }>().0;
@@ -143,8 +144,8 @@ impl Perturbed<'_> {
         }
     }
 
-    /// A large matrix of half precision that stays in its file: what is read of it is moved, each element the
-    /// same way whenever that is. `None` of any other tensor.
+    /// A large matrix of half precision that stays in its file: what is read of it is moved, each
+    /// element the same way whenever that is. `None` of any other tensor.
     fn moved_as_read(&mut self, tensor: &Tensor, ends: (u16, u16)) -> Option<Tensor> {
         if tensor.as_plain_ram().is_some() {
             return None;
@@ -179,7 +180,8 @@ impl Perturbed<'_> {
     }
 }
 
-/// Whether a node dequantises codes of a weight, which are moved themselves, by more than a last place of FLOAT.
+/// Whether a node dequantises codes of a weight, which are moved themselves, by more than a last
+/// place of FLOAT.
 fn is_of_moved_codes(node: &NodeRun) -> bool {
     let codes = node.inputs.first().and_then(Option::as_ref);
     let is_moved = |codes: &ObservedTensor| {

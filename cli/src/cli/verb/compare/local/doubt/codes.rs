@@ -53,7 +53,8 @@ pub(super) fn quantized_as_it_runs(NodeStep { made, .. }: NodeStep) -> Doubts {
     Some((0..made.len()).map(carried).collect())
 }
 
-/// The inputs of an operator that quantises the first of them to 8 bits itself, which has half a step of doubt then.
+/// The inputs of an operator that quantises the first of them to 8 bits itself, which has half a
+/// step of doubt then.
 pub(super) fn quantized_inside(
     node: &NodeRun,
     inputs: &[Option<Twin>],
@@ -105,8 +106,8 @@ pub(super) fn dequantized(step: NodeStep) -> Doubts {
     Some(vec![Carried { doubt: Doubt::each(doubts), share }])
 }
 
-/// Adds to doubts how far another input moves each value; `None`, and nothing is added, if the node cannot be run
-/// on it.
+/// Adds to doubts how far another input moves each value; `None`, and nothing is added, if the node
+/// cannot be run on it.
 fn add_moved(
     step: &NodeStep,
     (place, other): (usize, SharedTensor),

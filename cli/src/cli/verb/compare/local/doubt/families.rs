@@ -36,8 +36,8 @@ pub(in super::super) const UNIFORM: f64 = 1.0 / 3.0;
 /// The place of what is added to a product.
 const BIAS: usize = 2;
 
-/// How many times the root of the number of terms their roundings stray together, in units: roundings
-/// that know nothing of one another do so once in 10¹³ sums (Higham and Mary, 2019).
+/// How many times the root of the number of terms their roundings stray together, in units:
+/// roundings that know nothing of one another do so once in 10¹³ sums (Higham and Mary, 2019).
 const STRAYING: f64 = 8.0;
 
 /// What leaves elements in their order.
@@ -172,8 +172,8 @@ fn shifted(twin: &Twin, mut sign: impl FnMut() -> f64) -> Option<SharedTensor> {
     tensor(*ty, held.shape(), &moved)
 }
 
-/// γₙ for the sum of n terms, or what it is likely to be at most, by the sum of their magnitudes, and
-/// the doubt of each factor by the magnitudes of the others.
+/// γₙ for the sum of n terms, or what it is likely to be at most, by the sum of their magnitudes,
+/// and the doubt of each factor by the magnitudes of the others.
 pub(super) fn sums(step: NodeStep) -> Doubts {
     let (doubts, likely) = match columns_at_once(step) {
         Some(columns) => sums_by_columns(step, columns)?,
@@ -182,7 +182,8 @@ pub(super) fn sums(step: NodeStep) -> Doubts {
     Some(vec![Carried::of(doubts, likely.into_iter())])
 }
 
-/// So many elements of a weight are looked at at once: they, and what is computed of them, stay in a cache.
+/// So many elements of a weight are looked at at once: they, and what is computed of them, stay in
+/// a cache.
 const PART: usize = 1 << 19;
 
 /// How many columns of a weight its product with a matrix is looked at in, where there are more.
@@ -285,8 +286,8 @@ fn alone(
     Some(run(node, &given)?.swap_remove(0))
 }
 
-/// What sums of products are likely to be off, by its power: doubts of elements of which none knows of
-/// another add up by their powers. `own` is the rounding of the sums. `None` of an operator that
+/// What sums of products are likely to be off, by its power: doubts of elements of which none knows
+/// of another add up by their powers. `own` is the rounding of the sums. `None` of an operator that
 /// weighs its terms.
 fn likely(node: &NodeRun, inputs: &[Option<Twin>], own: &[f64]) -> Option<Vec<f64>> {
     let is_plain = |name: &str| {

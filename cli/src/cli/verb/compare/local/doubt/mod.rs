@@ -8,8 +8,8 @@
 //! is given, to its input. Of all others the doubt is measured: the
 //! node runs on inputs that are moved at random within theirs.
 //!
-//! `twin` is a value and its doubt, `known` says which operator is of which family, and `families` and `codes` have what each makes of
-//! doubt.
+//! `twin` is a value and its doubt, `known` says which operator is of which family, and `families`
+//! and `codes` have what each makes of doubt.
 
 mod codes;
 mod families;
@@ -25,7 +25,8 @@ use known::{ELEMENTWISE, SUMS};
 pub(super) use known::{MOVED, has_many_steps};
 pub(super) use twin::{Carried, Doubt, Twin};
 
-/// Whether the doubt behind an operator is told without another run of it, or another copy of what it takes.
+/// Whether the doubt behind an operator is told without another run of it, or another copy of what
+/// it takes.
 pub(super) fn is_told_at_once(op: &str) -> bool {
     families::IN_PLACE.contains(&op)
         || matches!(op, "DequantizeLinear" | "DynamicQuantizeLinear" | "QuantizeLinear")

@@ -18,7 +18,8 @@ pub(in super::super) struct Twin {
     pub(in super::super) value: SharedTensor,
     pub(in super::super) doubt: Doubt,
     /// The power of what the elements are likely to be off, of that of the doubt: the whole where
-    /// nothing is known of it, less where each is a sum of many roundings that know nothing of one another.
+    /// nothing is known of it, less where each is a sum of many roundings that know nothing of one
+    /// another.
     pub(in super::super) share: f64,
 }
 
@@ -46,7 +47,8 @@ pub(in super::super) enum Doubt {
     Relative(f64),
     /// Of all elements alike.
     Same(f64),
-    /// Of a constant that was rounded: a share of each element that is finite, and the least of all.
+    /// Of a constant that was rounded: a share of each element that is finite, and the least of
+    /// all.
     Rounded {
         share: f64,
         least: f64,
@@ -89,7 +91,8 @@ impl Doubt {
         }
     }
 
-    /// How far each of some elements, which are these numbers, may be off: put in the place of other doubts.
+    /// How far each of some elements, which are these numbers, may be off: put in the place of
+    /// other doubts.
     fn doubts_in(&self, places: Range<usize>, values: &[f64], doubts: &mut Vec<f64>) {
         doubts.clear();
         match self {
@@ -126,7 +129,8 @@ impl Twin {
         }
     }
 
-    /// How far each of some elements, which are these numbers, may be off: put in the place of other doubts.
+    /// How far each of some elements, which are these numbers, may be off: put in the place of
+    /// other doubts.
     pub(in super::super) fn doubts_in(
         &self,
         places: Range<usize>,
@@ -155,8 +159,8 @@ impl Twin {
         Some((*ty, Arc::new(made)))
     }
 
-    /// Gives each element, with its place and how far it may be off, to a function, without holding all of
-    /// them as numbers; `None` for text.
+    /// Gives each element, with its place and how far it may be off, to a function, without holding
+    /// all of them as numbers; `None` for text.
     fn each(&self, mut take: impl FnMut(usize, f64, f64)) -> Option<()> {
         let (mut reader, mut doubts) = (NumberReader::of(self.value.0, &self.value.1), vec![]);
         for places in blocks(self.value.1.len()) {

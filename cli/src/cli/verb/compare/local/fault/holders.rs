@@ -7,7 +7,8 @@ use super::attributes::attributes;
 use crate::cli::found::verdict::FaultKind;
 
 impl Fault<'_> {
-    /// The loop in whose body a site is, if that gives its body other values than the reference's does.
+    /// The loop in whose body a site is, if that gives its body other values than the reference's
+    /// does.
     pub(super) fn holder<'b>(&'b self, site: &Site) -> Option<(&'b Ran, (FaultKind, String))> {
         let (path, _) = site.converted.rsplit_once('/')?;
         let (node, _) = path.rsplit_once('.')?;
@@ -37,7 +38,8 @@ impl Fault<'_> {
         is_turned.then_some((FaultKind::InputOrder, text))
     }
 
-    /// The node of the reference's region that is the only one there of an operator, as a node is in its own.
+    /// The node of the reference's region that is the only one there of an operator, as a node is
+    /// in its own.
     pub(super) fn only_one_of<'b>(ran: &Ran, [a, b]: [&[&'b Ran]; 2]) -> Option<&'b Ran> {
         let is_same = |other: &&&Ran| (&other.op, &other.domain) == (&ran.op, &ran.domain);
         let mut partners = a.iter().filter(is_same);

@@ -225,7 +225,8 @@ impl<'a> Fault<'a> {
         let is_of_constant =
             |ran: &Ran| ran.inputs.first().is_some_and(|codes| self.b.is_constant(codes));
         let computes = |ran: &Ran| !is_form(ran) && !is_coder(ran) && !self.is_scaling(ran);
-        // Products are held against the reference's; what several of its nodes were fused into is not.
+        // Products are held against the reference's; what several of its nodes were fused into is
+        // not.
         let is_alone = |ran: &Ran| {
             let is_plain = is_moving(ran) || is_product(ran) || is_of_codes(ran);
             let is_other = of_reference.iter().all(|was| was.op != ran.op);

@@ -15,8 +15,8 @@ use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::measure::number::Num;
 use crate::cli::work::codes::named_after;
 
-/// A constant is missing where the error is so far it, by the least squares, and at least so much of its
-/// power is that.
+/// A constant is missing where the error is so far it, by the least squares, and at least so much
+/// of its power is that.
 const MISSING: f64 = 0.5;
 const EXPLAINED: f64 = 0.1;
 
@@ -217,7 +217,8 @@ impl<'a> Fault<'a> {
         values.is_some_and(|(x, y)| x.0 == y.0 && x.1.as_bytes() == y.1.as_bytes())
     }
 
-    /// The nodes of the reference between a site and the values before it that are the conversion's.
+    /// The nodes of the reference between a site and the values before it that are the
+    /// conversion's.
     pub(super) fn region_of_reference(&self, site: &Site) -> Vec<&'a Ran> {
         let replaced = self.sites.all.iter().filter(|site| site.is_replaced);
         let known: HashSet<&str> = replaced.map(|site| site.reference.as_str()).collect();

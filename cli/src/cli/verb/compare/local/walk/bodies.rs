@@ -81,7 +81,8 @@ impl Walk<'_> {
         }
     }
 
-    /// What the bodies of a node have made of twins, by the places of its outputs, and the names there.
+    /// What the bodies of a node have made of twins, by the places of its outputs, and the names
+    /// there.
     pub(super) fn left(
         &mut self,
         node: &NodeRun,

@@ -16,8 +16,8 @@ const RANDOM: &[&str] =
     &["Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUniformLike"];
 
 impl Walk<'_> {
-    /// What the reference has made, where a node is one of its nodes and its twins are the very values that
-    /// this was given; `None` where that is not known.
+    /// What the reference has made, where a node is one of its nodes and its twins are the very
+    /// values that this was given; `None` where that is not known.
     pub(super) fn made_by_reference(
         &self,
         node: &NodeRun,
@@ -162,8 +162,8 @@ mod tests {
         model(17, 1.0, nodes.into_iter().chain([sequence, last]).collect())
     }
 
-    /// A walk that notes which of its nodes are the reference's own. Those that are given its very values it knows before
-    /// they run.
+    /// A walk that notes which of its nodes are the reference's own. Those that are given its very
+    /// values it knows before they run.
     struct Noted<'a> {
         walk: Walk<'a>,
         own: Vec<bool>,

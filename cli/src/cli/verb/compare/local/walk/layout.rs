@@ -1,5 +1,5 @@
-//! A value of the reference in the order of axes that the conversion has it in, where an optimiser has moved a `Transpose` past
-//! the node that makes it.
+//! A value of the reference in the order of axes that the conversion has it in, where an optimiser
+//! has moved a `Transpose` past the node that makes it.
 
 use std::sync::Arc;
 
@@ -10,11 +10,12 @@ use super::super::numbers::{each_pair, shaped};
 
 /// Of more axes no order is looked for.
 const MOST_AXES: usize = 4;
-/// Values are in another order of axes if they are off by less than so much of their size there, by powers.
+/// Values are in another order of axes if they are off by less than so much of their size there, by
+/// powers.
 const NEAR: f64 = 0.01;
 
-/// A value in a shape of as many elements: in its own order, or in the order of axes in which it is near to `made`. The
-/// second of the result is whether it is in its own order.
+/// A value in a shape of as many elements: in its own order, or in the order of axes in which it is
+/// near to `made`. The second of the result is whether it is in its own order.
 pub(super) fn in_layout_of(
     value: &SharedTensor,
     made: &SharedTensor,

@@ -47,12 +47,13 @@ use values::{
 /// The walk, and what it has found.
 pub(super) struct Walk<'a> {
     pub(super) reference: &'a Trace,
-    /// How coarsely the reference rounds some of its own values, by casts that a conversion may leave out.
+    /// How coarsely the reference rounds some of its own values, by casts that a conversion may
+    /// leave out.
     narrowed: HashMap<&'a str, f64>,
     pub(super) links: &'a Links,
     pub(super) weights: &'a ReferenceWeights<'a>,
-    /// The values before which doubt is carried along; `None` in the first walk, which finds out, and knows but the
-    /// doubts that are told at once or of a single node.
+    /// The values before which doubt is carried along; `None` in the first walk, which finds out,
+    /// and knows but the doubts that are told at once or of a single node.
     pub(super) wanted: Option<HashSet<String>>,
     pub(super) twins: HashMap<String, Twin>,
     seen: HashMap<String, usize>,
@@ -81,7 +82,8 @@ pub(super) struct Walk<'a> {
     coarsest: ElementType,
 }
 
-/// What a node takes, free of its types' rounding, and what it makes of that, if the reference has made the same.
+/// What a node takes, free of its types' rounding, and what it makes of that, if the reference has
+/// made the same.
 struct KnownNode {
     twins: Vec<Option<Twin>>,
     made: Option<Vec<Option<SharedTensor>>>,
@@ -150,7 +152,8 @@ impl<'a> Walk<'a> {
         link.and_then(|link| self.narrowed.get(&*link.reference)).copied().unwrap_or_default()
     }
 
-    /// Whether the reference computes here, in half precision: what it makes of a value it makes of the very digits.
+    /// Whether the reference computes here, in half precision: what it makes of a value it makes of
+    /// the very digits.
     fn is_half(&self, ty: ElementType) -> bool {
         wide(ty) != ty && !self.reference.nodes.is_empty()
     }
@@ -204,8 +207,8 @@ impl<'a> Walk<'a> {
         KnownNode { twins, made }
     }
 
-    /// What a node makes of twins, and the twins in the types that it has taken: in DOUBLE where one is,
-    /// as a conversion from DOUBLE may overflow; else in the conversion's own.
+    /// What a node makes of twins, and the twins in the types that it has taken: in DOUBLE where
+    /// one is, as a conversion from DOUBLE may overflow; else in the conversion's own.
     fn made_of(
         &self,
         node: &NodeRun,
@@ -291,7 +294,8 @@ fn is_code(node: &NodeRun, place: usize) -> bool {
     place == 0 && node.op_type == "DequantizeLinear"
 }
 
-/// Whether a node takes codes that are all 0 by the scale 1, which quantisers give to what is all 0: no value is rounded so.
+/// Whether a node takes codes that are all 0 by the scale 1, which quantisers give to what is all
+/// 0: no value is rounded so.
 fn is_of_zeros(node: &NodeRun) -> bool {
     let all = |place: usize, wanted: f64| {
         let held = node.inputs.get(place).and_then(Option::as_ref);

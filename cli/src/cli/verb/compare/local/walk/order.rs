@@ -12,14 +12,16 @@ use super::values::is_quantizer;
 /// How many nodes one after the other may carry a factor that was folded in.
 const CARRIED: usize = 6;
 
-/// Whether a factor in what an operator takes is one in what it makes, so that it may be made up for behind it.
+/// Whether a factor in what an operator takes is one in what it makes, so that it may be made up
+/// for behind it.
 fn carries_a_factor(op: &str) -> bool {
     const CARRY: [&str; 8] =
         ["Abs", "AveragePool", "Div", "GlobalAveragePool", "LeakyRelu", "MatMul", "Mul", "Relu"];
     CARRY.contains(&op) || MOVED.iter().any(|(name, ..)| *name == op)
 }
 
-/// Whether an operator computes, and neither moves elements nor makes codes or another type of them.
+/// Whether an operator computes, and neither moves elements nor makes codes or another type of
+/// them.
 fn is_computing(op: &str) -> bool {
     let is_moving = MOVED.iter().any(|(name, ..)| *name == op);
     !is_moving
@@ -40,7 +42,8 @@ impl Walk<'_> {
         wanted
     }
 
-    /// The values with sure pairs that a few nodes one after the other make of some, each of which carries a factor on.
+    /// The values with sure pairs that a few nodes one after the other make of some, each of which
+    /// carries a factor on.
     pub(in super::super) fn carried(&self, values: &HashSet<String>) -> Vec<String> {
         let mut steps: HashMap<&str, usize> = values.iter().map(|name| (&**name, 0)).collect();
         let mut carried = vec![];
@@ -87,8 +90,8 @@ impl Walk<'_> {
         self.order.push((taken, made));
     }
 
-    /// The values with pairs that are made of one, with none in between that was replaced, and whether a node computes
-    /// something in between that the reference lacks.
+    /// The values with pairs that are made of one, with none in between that was replaced, and
+    /// whether a node computes something in between that the reference lacks.
     pub(in super::super) fn behind(&self, value: &str) -> (Vec<&str>, bool) {
         let (mut reached, mut behind) = (HashSet::from([value]), vec![]);
         for (taken, made) in &self.order {

@@ -11,7 +11,8 @@ use super::super::numbers::rounding;
 use super::super::site::Sites;
 use super::super::trace::{Trace, full_name, shared};
 
-/// Through so many nodes of the reference its own rounding is carried: through more it may hide a fault.
+/// Through so many nodes of the reference its own rounding is carried: through more it may hide a
+/// fault.
 const FEW: usize = 16;
 
 /// How far its own rounding puts values of the reference off, as often as they are made.

@@ -1,4 +1,5 @@
-//! Holds a value of the conversion against the reference's that it belongs to, and puts that in its place.
+//! Holds a value of the conversion against the reference's that it belongs to, and puts that in its
+//! place.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,11 +28,11 @@ use crate::cli::measure::weight::ends::CutOffPower;
 
 /// How many roundings of the reference's type two ways to compute one value may be apart.
 const ROUNDINGS: f64 = 16.0;
-/// The same where that is half precision: nodes compute it in FLOAT and round their results once, and what is
-/// rounded between two of them is carried beside (`own`).
+/// The same where that is half precision: nodes compute it in FLOAT and round their results once,
+/// and what is rounded between two of them is carried beside (`own`).
 const ROUNDINGS_OF_HALF: f64 = 2.0;
-/// Kernels may flush what has not all its digits, and what they make of it: so many times the smallest
-/// value that has.
+/// Kernels may flush what has not all its digits, and what they make of it: so many times the
+/// smallest value that has.
 const VANISHING: f64 = 4.0;
 
 /// A value of the conversion that a node has made, and the reference's.
@@ -45,7 +46,8 @@ struct PairedValue<'a> {
 }
 
 impl Walk<'_> {
-    /// By how much of its elements, and of all alike, a value may be off that is computed another sound way.
+    /// By how much of its elements, and of all alike, a value may be off that is computed another
+    /// sound way.
     fn margin(
         &self,
         node: &NodeRun,
@@ -62,7 +64,8 @@ impl Walk<'_> {
         (unit, least + slack)
     }
 
-    /// What belongs to the reference behind a node: the conversion's tensor and the twin are replaced.
+    /// What belongs to the reference behind a node: the conversion's tensor and the twin are
+    /// replaced.
     pub(super) fn replaced(
         &self,
         name: &str,
@@ -88,8 +91,9 @@ impl Walk<'_> {
         Some(Twin::new(value, doubt))
     }
 
-    /// Holds a value against the reference's, and says whether it is to be replaced by it. A twin that is off
-    /// without a doubt that was worked out is given the one that `carried` works out, if it can.
+    /// Holds a value against the reference's, and says whether it is to be replaced by it. A twin
+    /// that is off without a doubt that was worked out is given the one that `carried` works out,
+    /// if it can.
     pub(super) fn judge(
         &mut self,
         node: &NodeRun,
@@ -112,7 +116,8 @@ impl Walk<'_> {
             self.sites.add(site);
             return None;
         }
-        // What a `Transpose` itself has in another order, or an output, which nobody takes, is a fault of its own.
+        // What a `Transpose` itself has in another order, or an output, which nobody takes, is a
+        // fault of its own.
         let is_taken = self.reference.is_taken(&link.reference);
         let is_alike = twin.value.1.shape() == output.tensor.shape();
         let is_moved = is_alike && node.op_type != "Transpose" && is_taken;
@@ -162,7 +167,8 @@ impl Walk<'_> {
         Some(site)
     }
 
-    /// Holds a value against the reference's; what lies beyond the codes of a weight may be off, and is added up.
+    /// Holds a value against the reference's; what lies beyond the codes of a weight may be off,
+    /// and is added up.
     fn compare(
         &self,
         node: &NodeRun,
@@ -230,7 +236,8 @@ impl Walk<'_> {
     }
 }
 
-/// Whether the codes of a weight make up for one another's errors; `None` where that cannot be told.
+/// Whether the codes of a weight make up for one another's errors; `None` where that cannot be
+/// told.
 fn is_compensated(want: &SharedTensor, twin: &Twin, held: &WeightCodes) -> Option<bool> {
     let Doubt::Steps(steps) = &twin.doubt else { return None };
     let [want, got, codes] = [want, &twin.value, &held.codes]
@@ -271,7 +278,8 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Holds the elements against the reference's, so many together that what is known of them stays in the nearest cache.
+    /// Holds the elements against the reference's, so many together that what is known of them
+    /// stays in the nearest cache.
     #[inline(always)]
     fn hold(
         &self,

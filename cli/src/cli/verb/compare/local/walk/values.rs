@@ -21,8 +21,8 @@ pub(super) const INSIDE: f64 = 32.0;
 /// A mask may be cut off to this magnitude.
 const LEAST_OF_MASK: f64 = 1e3;
 
-/// What a node that makes no floats was given, without doubt where that is all that the reference had:
-/// no tie then falls the other way.
+/// What a node that makes no floats was given, without doubt where that is all that the reference
+/// had: no tie then falls the other way.
 pub(super) fn undoubted(
     node: &NodeRun,
     twins: &[Option<Twin>],
@@ -72,8 +72,8 @@ pub(super) fn in_double(node: &NodeRun, twins: &[Option<Twin>]) -> Option<Vec<Op
     both().enumerate().map(widened).collect()
 }
 
-/// The twins in FLOAT where the conversion has its inputs in FLOAT or less, with what rounding them to it adds
-/// to their doubt.
+/// The twins in FLOAT where the conversion has its inputs in FLOAT or less, with what rounding them
+/// to it adds to their doubt.
 pub(super) fn in_own_types(node: &NodeRun, twins: Vec<Option<Twin>>) -> Vec<Option<Twin>> {
     let narrowed = |(input, twin): (&Option<ObservedTensor>, Option<Twin>)| {
         let (input, twin) = (input.as_ref()?, twin?);
@@ -109,7 +109,8 @@ pub(super) fn narrowed(trace: &Trace) -> HashMap<&str, f64> {
     narrowed
 }
 
-/// Whether both values stand for one infinity, in the range that their types have, or where masks are cut off.
+/// Whether both values stand for one infinity, in the range that their types have, or where masks
+/// are cut off.
 #[inline(always)]
 pub(super) fn is_mask(got: f64, want: f64, cuts_masks: bool) -> bool {
     let is_infinite =
@@ -154,7 +155,8 @@ pub(super) fn held_in(want: &SharedTensor, made: &SharedTensor) -> Option<Shared
     tensor(made.0, made.1.shape(), &values)
 }
 
-/// How many roundings are allowed to what has been in a sequence or an optional, whose twin is not known.
+/// How many roundings are allowed to what has been in a sequence or an optional, whose twin is not
+/// known.
 const IN_SEQUENCE: f64 = 4.0;
 
 /// Whether a node takes tensors out of a sequence or an optional.
@@ -163,8 +165,8 @@ pub(super) fn is_of_sequence(node: &NodeRun) -> bool {
     takes.contains(&node.op_type) && node.inputs.first().is_some_and(Option::is_none)
 }
 
-/// The doubt of what has been in one: it may have been rounded to the coarsest type of the conversion, and cast
-/// back before it was put in.
+/// The doubt of what has been in one: it may have been rounded to the coarsest type of the
+/// conversion, and cast back before it was put in.
 pub(super) fn of_sequence(value: &SharedTensor, coarsest: ElementType) -> Doubt {
     let (unit, least) = (IN_SEQUENCE * rounding(coarsest), 2.0 * smallest(coarsest));
     let values = numbers(value).unwrap_or_default();
