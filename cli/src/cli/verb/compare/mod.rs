@@ -113,9 +113,9 @@ pub(crate) struct Compare {
     /// not run.
     #[arg(long, help_heading = "Comparison")]
     strict: bool,
-    /// How often the conversion runs with random rounding, to see how far rounding errors grow: 3
-    /// times where nothing is given, and once where it has 16 million weights and no floating-point
-    /// output of few numbers.
+    /// How often the conversion runs with random rounding, to see how far rounding errors grow.
+    /// Where nothing is given, 3 times, or once if it has 16 million weights and no floating-point
+    /// output of few numbers; but not if no report shows it and the outputs are near.
     #[arg(long, value_name = "N", help_heading = "Comparison")]
     samples: Option<u64>,
     /// Leave the verdict out, which takes several runs of both models: a tolerance judges alone. It
@@ -181,6 +181,9 @@ impl Verb for Compare {
                 search: self.search.clone(),
                 has_verdict: !self.no_verdict,
                 band_runs: self.samples,
+                shows_band: self.suggest_tolerance
+                    || self.to.json.is_some()
+                    || self.to.report.is_some(),
             })
         };
         let requests = self.converted.iter().map(request).collect::<anyhow::Result<Vec<_>>>()?;

@@ -326,7 +326,7 @@ impl ConvertRequest {
         // What was decided stands on these sets.
         let input = self.input.clone();
         let pair = CompareRequest::of(&self.model, draft);
-        CompareRequest { input, limits, band_runs: None, ..pair }.answer(loader)
+        CompareRequest { input, limits, band_runs: None, shows_band: true, ..pair }.answer(loader)
     }
 
     /// Why what was written does not hold: outputs beyond the tolerance, of all sets or of one, or,

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use tract_onnx_cast::{ElementType, Family};
 
 use super::Local;
+use super::band;
 use super::fault::GIVEN;
 use super::trace::{Ran, Trace};
 use crate::cli::caller;
@@ -30,8 +31,6 @@ pub(in super::super) struct Grounds<'a> {
 
 /// How many roundings outputs may be apart where nothing inside could be compared.
 const ALONE: f64 = 64.0;
-/// An error this many times the band is more than the conversion's roundings make.
-const BEYOND_BAND: f64 = 30.0;
 
 /// Makes the verdict.
 pub(in super::super) fn judge(grounds: Grounds) -> Judgement {
@@ -305,7 +304,7 @@ fn beyond_band(judgement: &Judgement) -> String {
     let Some(last) = judgement.errors.last() else { return String::new() };
     match (last.accumulated, last.band) {
         (Some(Num(error)), Some(Num(band)))
-            if error.is_finite() && band > 0.0 && error > BEYOND_BAND * band =>
+            if error.is_finite() && band > 0.0 && error > band::BEYOND * band =>
         {
             format!(
                 ", {:.0} times as far as its roundings put it when they are perturbed, though no node is wrong by itself",

@@ -75,6 +75,8 @@ pub(super) struct Subject<'a> {
     /// How often the conversion runs with its roundings perturbed; `None` where that depends on its
     /// size.
     pub(super) band_runs: Option<u64>,
+    /// Whether somebody is shown the band, whatever it tells.
+    pub(super) shows_band: bool,
 }
 
 impl<'a> Subject<'a> {
@@ -92,6 +94,7 @@ impl<'a> Subject<'a> {
             changed: changed().map(|weight| weight.fact.name.clone()).collect(),
             changed_in_few: in_few.map(|weight| weight.fact.name.clone()).collect(),
             band_runs: request.band_runs,
+            shows_band: request.shows_band,
         }
     }
 }
@@ -222,7 +225,8 @@ impl<'a> LocalComparison<'a> {
         } else {
             let (model, exact) = (&self.model, &**trace_b);
             let made = || outputs.iter().filter_map(|(_, output)| exact.first(output));
-            let usual = || band::usual_count(exact.weights(), made());
+            let is_wanted = || self.subject.shows_band || band::may_be_beyond(&traces);
+            let usual = || if is_wanted() { band::usual_count(exact.weights(), made()) } else { 0 };
             let count = self.subject.band_runs.unwrap_or_else(usual);
             let runs = PerturbedRuns { exact, model, inputs: given()?, count };
             let (walked, found, seeds) = runs.beside(at_once, walked)?;

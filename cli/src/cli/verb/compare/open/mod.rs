@@ -61,6 +61,9 @@ pub(crate) struct CompareRequest {
     /// How often the conversion runs with its roundings perturbed; `None` where that depends on its
     /// size.
     pub(crate) band_runs: Option<u64>,
+    /// Whether a report shows the band, or limits are made of it: it is worked out then even where
+    /// the verdict has nothing to tell of it.
+    pub(crate) shows_band: bool,
 }
 
 impl CompareRequest {
@@ -79,6 +82,7 @@ impl CompareRequest {
             search: SearchArgs::none(),
             has_verdict: true,
             band_runs: Some(0),
+            shows_band: false,
         }
     }
 }
