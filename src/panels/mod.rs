@@ -4,10 +4,12 @@
 //! bits as of FLOAT.
 //!
 //! - `codes`: integers of few bits in blocks, each with a scale and a zero point
+//! - `floats`: FLOAT, of what is packed a part at a time while it is read
 
 #![expect(unsafe_code, reason = "tract has a buffer for a panel, which it gives by its address")]
 
 pub(crate) mod codes;
+pub(crate) mod floats;
 
 use std::alloc::Layout;
 use std::fmt;
@@ -22,6 +24,7 @@ use tract_onnx::tract_core::tract_linalg::mmm::{
 use tract_onnx::tract_core::tract_linalg::pack::PackedFormat;
 
 use self::codes::PanelCodes;
+use self::floats::FloatPanels;
 use crate::cast::element_type::ElementType;
 use crate::cast::kernel::level::Level;
 use crate::cast::kernel::loops::Kernel;
@@ -48,6 +51,7 @@ enum PanelElements {
         kernel: Arc<dyn Kernel>,
     },
     Codes(PanelCodes),
+    Float(FloatPanels),
 }
 
 impl Panels {
@@ -81,6 +85,11 @@ impl Panels {
         Ok(Some(Panels::new(format, [rows.k, rows.n], PanelElements::Codes(codes))))
     }
 
+    /// Those that have been written as panels of a format.
+    pub(crate) fn of_floats(format: &PackedFormat, floats: FloatPanels) -> Panels {
+        Panels::new(format.clone(), floats.shape(), PanelElements::Float(floats))
+    }
+
     fn new(format: PackedFormat, [k, mn]: [usize; 2], kept: PanelElements) -> Panels {
         let fact = PackedExoticFact { format: Box::new(format.clone()), mn: mn.to_dim(), k };
         Panels(Arc::new(PanelOperand { format, fact, kept, level: Level::best() }))
@@ -95,6 +104,11 @@ impl Panels {
                 kernel.run(self.0.level, bytes.context("a panel of the operand")?, to);
             }
             PanelElements::Codes(codes) => codes.write(panel, self.0.level, to),
+            PanelElements::Float(floats) => {
+                let held = floats.panel(panel).context("a panel of the operand")?;
+                let held = held.get(..to.len()).context("the elements of a panel")?;
+                to.iter_mut().zip(held).for_each(|(to, from)| *to = MaybeUninit::new(*from));
+            }
         }
         Ok(())
     }
@@ -136,10 +150,14 @@ impl MMMInputValue for Panels {
     }
 
     fn scratch_panel_buffer_layout(&self) -> Option<Layout> {
-        Some(self.0.format.single_panel_layout(self.k(), size_of::<f32>()))
+        let is_there = matches!(self.0.kept, PanelElements::Float(_));
+        (!is_there).then(|| self.0.format.single_panel_layout(self.k(), size_of::<f32>()))
     }
 
     fn panel_bytes(&self, i: usize, buffer: Option<*mut u8>) -> TractResult<*const u8> {
+        if let PanelElements::Float(floats) = &self.0.kept {
+            return Ok(floats.panel(i).context("a panel of the operand")?.as_ptr());
+        }
         let buffer = buffer.context("room for a panel")?;
         // SAFETY: tract gives a buffer of the layout that `scratch_panel_buffer_layout` asks for,
         // which has room for a panel's elements, and nobody else has it until it asks for the next

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use tract_onnx::prelude::{DatumType, IntoTValue, IntoTensor, TValue, Tensor, TractResult};
 
 use super::memory::{self, Memory};
@@ -204,6 +204,22 @@ impl Conversion {
     fn check(&self, input: &Tensor) -> TractResult<()> {
         let (expected, got) = (self.from.datum_type(), input.datum_type());
         ensure!(got == expected, "a tensor of {} is held in {expected:?}, not {got:?}", self.from);
+        Ok(())
+    }
+
+    /// Converts numbers, elements back to back and aligned as those of a tensor, over as many of
+    /// the target type. Fails where one of the two is STRING, and where they are not as many.
+    pub(crate) fn overwrite(&self, from: &[u8], to: &mut [u8]) -> TractResult<()> {
+        let widths = self.from.carrier_bytes().zip(self.to.carrier_bytes());
+        let (read, written) = widths.context("a STRING is no number")?;
+        let is_of_both = from.len() / read == to.len() / written
+            && from.len().is_multiple_of(read)
+            && to.len().is_multiple_of(written);
+        ensure!(is_of_both, "another number of elements");
+        match &self.method {
+            Method::Numeric(kernel) => kernel.overwrite(self.level, from, to),
+            _ => to.copy_from_slice(from),
+        }
         Ok(())
     }
 

@@ -19,7 +19,7 @@ use crate::tensor::memory::Memory;
 use crate::tensor::output::{in_pieces, with_axis_moved};
 
 /// From so many bytes on a matrix is made late.
-pub(crate) const LATE: usize = 4 << 20;
+pub(crate) const LATE: usize = 1 << 20;
 
 /// How many bytes are made at once.
 pub(super) const PIECE: usize = 1 << 18;
@@ -146,10 +146,109 @@ fn still_late(tensor: &Tensor) -> Option<&Late> {
     tensor.storage_as::<Late>().filter(|late| late.is_still_late(tensor.shape()))
 }
 
+/// Some columns of a late matrix, of which nothing is read yet either; `None` of any other tensor,
+/// and where they are better read with the others.
+pub(crate) fn columns(tensor: &Tensor, start: usize, end: usize) -> Option<Tensor> {
+    let Late { matrix, is_turned, .. } = still_late(tensor)?;
+    let ([rows, columns], stride) = (matrix.shape, matrix.row_bytes());
+    let count = end.checked_sub(start).filter(|_| tensor.shape().last() >= Some(&end))?;
+    let (shape, first, row) = if *is_turned {
+        ([count, columns], start * stride, stride)
+    } else {
+        let width = matrix.datum_type.size_of();
+        ([rows, count], start * width, count * width)
+    };
+    if !is_turned && !matrix.source.is_read_by_parts(row, stride) {
+        return None;
+    }
+    let source = Arc::new(Window { matrix: matrix.clone(), first, row });
+    let window = late(SourceMatrix { source, shape, altered: None, ..SourceMatrix::clone(matrix) });
+    if *is_turned { turned(&window) } else { Some(window) }
+}
+
+/// What reads rows of a late matrix as its source has them, one part after the other.
+pub(crate) struct RowReader<'a> {
+    matrix: &'a SourceMatrix,
+    read: PartReader<'a>,
+    /// Whether the rows are columns of the tensor.
+    pub(crate) is_turned: bool,
+}
+
+/// A reader of the rows of a late matrix; `None` of any other tensor. Fails when its source cannot
+/// be read.
+pub(crate) fn row_reader(tensor: &Tensor) -> TractResult<Option<RowReader<'_>>> {
+    let Some(Late { matrix, is_turned, .. }) = still_late(tensor) else { return Ok(None) };
+    let read = matrix.source.reader()?;
+    Ok(Some(RowReader { matrix, read, is_turned: *is_turned }))
+}
+
+impl RowReader<'_> {
+    /// How many rows the source has, and how many elements each.
+    pub(crate) fn shape(&self) -> [usize; 2] {
+        self.matrix.shape
+    }
+
+    /// Fills a buffer with as many rows as it has room for, from one on. Fails when they cannot be
+    /// read.
+    pub(crate) fn read(&mut self, first: usize, bytes: &mut [u8]) -> TractResult<()> {
+        let before = first * self.matrix.row_bytes();
+        self.matrix.read_part(&mut self.read, before, bytes)
+    }
+}
+
+/// Columns of a matrix that stand beside one another, or rows.
+#[derive(Debug)]
+struct Window {
+    matrix: Arc<SourceMatrix>,
+    /// How many bytes of the matrix are before the first row, and how many of each row are in it.
+    first: usize,
+    row: usize,
+}
+
+impl MatrixSource for Window {
+    fn reader(&self) -> TractResult<PartReader<'_>> {
+        let Window { matrix, first, row } = self;
+        let (mut read, stride) = (matrix.source.reader()?, matrix.row_bytes());
+        Ok(Box::new(move |before, mut bytes| {
+            let mut before = before;
+            while !bytes.is_empty() {
+                let within = before % row;
+                let length = if *row == stride { bytes.len() } else { row - within };
+                let (part, rest) = bytes.split_at_mut(length.min(bytes.len()));
+                matrix.read_part(&mut read, first + before / row * stride + within, part)?;
+                (before, bytes) = (before + part.len(), rest);
+            }
+            Ok(())
+        }))
+    }
+
+    fn block(&self) -> usize {
+        self.matrix.source.block()
+    }
+
+    fn is_read_by_parts(&self, part: usize, _: usize) -> bool {
+        self.matrix.source.is_read_by_parts(part, self.matrix.row_bytes())
+    }
+}
+
+impl fmt::Debug for SourceMatrix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.source, f)
+    }
+}
+
 impl SourceMatrix {
     fn row_bytes(&self) -> usize {
         let [_, columns] = self.shape;
         columns * self.datum_type.size_of()
+    }
+
+    /// Fills a buffer with elements that stand one behind the other, given how many bytes are
+    /// before them.
+    fn read_part(&self, read: &mut PartReader, before: usize, bytes: &mut [u8]) -> TractResult<()> {
+        read(before, bytes)?;
+        self.altered.iter().for_each(|alter| alter(before, bytes));
+        Ok(())
     }
 
     /// A tensor of so many rows, read in pieces of so many bytes, of which `at` says where they
@@ -162,10 +261,7 @@ impl SourceMatrix {
     ) -> TractResult<Tensor> {
         let mut read = self.source.reader()?;
         in_pieces((self.datum_type, &shape), piece, &self.memory, |place, bytes| {
-            let before = at(place);
-            read(before, bytes)?;
-            self.altered.iter().for_each(|alter| alter(before, bytes));
-            Ok(())
+            self.read_part(&mut read, at(place), bytes)
         })
     }
 }

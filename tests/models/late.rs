@@ -10,7 +10,9 @@ use tract_onnx::data_resolver::{FopenDataResolver, ModelDataResolver};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::interop::WithOnnxCast;
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
-use tract_onnx_cast::{CastOnnx, ElementType, HalfArithmetic, OnnxTensor, Result, tensor_proto};
+use tract_onnx_cast::{
+    CastOnnx, Conversion, ElementType, HalfArithmetic, OnnxTensor, Result, Rules, tensor_proto,
+};
 
 use crate::common::proto::{Sketch, bytes, external, int, int64, ints, tensor};
 
@@ -188,6 +190,46 @@ fn a_product_by_a_matrix_in_a_file_is_that_of_a_plan() -> Result<()> {
     let all = counting.all.load(Ordering::Relaxed) as i64;
     assert_eq!(all, 4 * depth * columns + 1);
     assert!(*counting.most.lock().expect("a number") <= 1 << 20);
+    Ok(())
+}
+
+/// A smaller one is packed as it is read, whichever of its axes is summed over, and widened between.
+#[test]
+fn weights_that_are_packed_as_they_are_read_are_those_of_a_plan() -> Result<()> {
+    let [depth, columns] = [700, 1001];
+    for (ty, is_turned) in
+        [Float, Float16, BFloat16].into_iter().flat_map(|ty| [(ty, false), (ty, true)])
+    {
+        let sketch = || {
+            let values = (0..depth * columns).map(|i| (i * 7919 % 61 - 30) as f32 / 64.0);
+            let mut weight = tensor("w", ty, &values.collect::<Vec<f32>>());
+            weight.dims = if is_turned { vec![columns, depth] } else { vec![depth, columns] };
+            let gemm = if is_turned { vec![int("transB", 1)] } else { vec![] };
+            Sketch::new()
+                .input("x", ty, &[3, depth])
+                .initializer(weight)
+                .node("Gemm", &["x", "w"], &["y"], gemm)
+                .output("y", ty, &[3, columns])
+        };
+        let values: Vec<f32> = (0..3 * depth).map(|i| (i * 31 % 17 - 8) as f32 / 8.0).collect();
+        let x = Conversion::new(Float, ty, Rules::default());
+        let x = x.run(&Tensor::from_shape(&[3, depth as usize], &values).expect("as many"))?;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = saved(sketch(), folder.path())?;
+        let counting = Arc::new(Counting::default());
+        let onnx = tract_onnx::Onnx { provider: counting.clone(), ..tract_onnx::onnx() };
+        let made = Interpreter::open(CastOnnx::from(onnx), &path)?;
+        let made = made.run(vec![OnnxTensor::new(ty, x.clone())?])?;
+        let planned = sketch().run(vec![x]).expect("a plan");
+        assert!(made.iter().map(OnnxTensor::tensor).eq(&planned), "{ty}, {is_turned}");
+        let all = counting.all.load(Ordering::Relaxed);
+        assert_eq!(all, (depth * columns) as usize * ty.datum_type().size_of() + 1);
+        // Pieces of a matrix that is read as a whole are of 2¹⁸ bytes.
+        let (most, rows) =
+            (*counting.most.lock().expect("a number"), if is_turned { depth } else { columns });
+        let row = rows as usize * ty.datum_type().size_of();
+        assert!(most.is_multiple_of(row) && most <= 1 << 19, "{ty}, {is_turned}: {most}");
+    }
     Ok(())
 }
 

@@ -53,7 +53,11 @@ pub(in crate::interpreter) fn in_blocks(
         if all.saturating_sub(end) < TILE {
             end = all;
         }
-        let part = TypedTensor::new(matrix.ty, matrix.tensor.slice(1, start, end)?)?;
+        let part = match late::columns(&matrix.tensor, start, end) {
+            Some(part) => part,
+            None => matrix.tensor.slice(1, start, end)?,
+        };
+        let part = TypedTensor::new(matrix.ty, part)?;
         for TypedTensor { ty, tensor } in multiply(&[rows.clone(), Some(part)])? {
             let axis = tensor.rank().saturating_sub(1);
             if whole.is_none() {

@@ -8,10 +8,12 @@
 //!
 //! - `tied`: weights of which rows are gathered besides
 //! - `filed`: weights that are read when they are packed
+//! - `streamed`: those of a node that runs alone
 //! - `unpack`: the operator that makes FLOAT of codes
 //! - `widen`: the one that makes FLOAT of packed weights, once for many columns
 
 pub(crate) mod filed;
+pub(crate) mod streamed;
 pub(crate) mod tied;
 pub(crate) mod unpack;
 mod widen;

@@ -144,7 +144,7 @@ impl Memory {
     }
 
     /// A tensor of numbers, whose bytes are zeros or what another one had.
-    pub(super) fn written(&self, datum_type: DatumType, shape: &[usize]) -> TractResult<Tensor> {
+    pub(crate) fn written(&self, datum_type: DatumType, shape: &[usize]) -> TractResult<Tensor> {
         ensure!(datum_type.is_number(), "{datum_type:?} is no number");
         let Some(bytes) = kept_bytes(datum_type, shape) else {
             return Tensor::zero_dt(datum_type, shape);

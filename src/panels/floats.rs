@@ -1,0 +1,147 @@
+//! Panels of FLOAT that are written a part at a time, in the layout of tract's `PackedFormat`: of
+//! each K the elements of as many rows as a panel has, K behind K.
+
+use anyhow::Context;
+use tract_onnx::prelude::*;
+use tract_onnx::tract_core::tract_linalg::pack::PackedFormat;
+
+use crate::tensor::memory::Memory;
+
+/// How many bytes an element has.
+const WIDTH: usize = size_of::<f32>();
+
+/// How many K of a panel are written at once: they stay in the nearest cache.
+const AT_ONCE: usize = 64;
+
+/// The panels of an operand.
+pub(crate) struct FloatPanels {
+    /// Holds the panels from `start` on, in bytes, where they are aligned.
+    held: Tensor,
+    start: usize,
+    panel_bytes: usize,
+    /// How many rows a panel has, and how many K and rows the operand.
+    r: usize,
+    k: usize,
+    rows: usize,
+}
+
+impl FloatPanels {
+    /// Room for the panels of so many K and rows, in memory that others had. Fails when there is no
+    /// such room.
+    pub(crate) fn new(
+        format: &PackedFormat,
+        [k, rows]: [usize; 2],
+        memory: &Memory,
+    ) -> TractResult<FloatPanels> {
+        let panel = format.single_panel_len(k);
+        let all = panel.checked_mul(rows.div_ceil(format.r)).context("panels without end")?;
+        let room = all + format.alignment_bytes.div_ceil(WIDTH);
+        let held = memory.written(f32::datum_type(), &[room])?;
+        let start = held.as_bytes().as_ptr().align_offset(format.alignment_bytes);
+        Ok(FloatPanels { held, start, panel_bytes: panel * WIDTH, r: format.r, k, rows })
+    }
+
+    /// K and the rows.
+    pub(super) fn shape(&self) -> [usize; 2] {
+        [self.k, self.rows]
+    }
+
+    /// The bytes of a panel.
+    pub(super) fn panel(&self, place: usize) -> Option<&[u8]> {
+        let start = self.start + place * self.panel_bytes;
+        self.held.as_bytes().get(start..start + self.panel_bytes)
+    }
+
+    /// The panels from one on.
+    fn panels_mut(&mut self, first: usize) -> impl Iterator<Item = &mut [u8]> {
+        let start = self.start + first * self.panel_bytes;
+        let held = self.held.as_bytes_mut().get_mut(start..).unwrap_or_default();
+        let count = self.rows.div_ceil(self.r).saturating_sub(first);
+        held.chunks_exact_mut(self.panel_bytes.max(1)).take(count)
+    }
+
+    /// Writes the elements of some K, from one on: of each those of all rows.
+    pub(crate) fn write_by_k(&mut self, first: usize, elements: &[u8]) {
+        // Copies of a known length take no call.
+        match self.r * WIDTH {
+            32 => self.spread(first, elements, 32),
+            64 => self.spread(first, elements, 64),
+            group => self.spread(first, elements, group),
+        }
+    }
+
+    #[inline(always)]
+    fn spread(&mut self, first: usize, elements: &[u8], group: usize) {
+        let line = (self.rows * WIDTH).max(1);
+        for (place, panel) in self.panels_mut(0).enumerate() {
+            let start = place * group;
+            let to = panel.get_mut(first * group..).unwrap_or_default();
+            for (to, line) in to.chunks_exact_mut(group).zip(elements.chunks_exact(line)) {
+                match line.get(start..start + group) {
+                    Some(from) => to.copy_from_slice(from),
+                    // The last panel may have fewer rows.
+                    None => to.iter_mut().zip(&line[start..]).for_each(|(to, from)| *to = *from),
+                }
+            }
+        }
+    }
+
+    /// Writes the elements of some rows, from one on that begins a panel: of each those of all K.
+    pub(crate) fn write_by_rows(&mut self, first: usize, elements: &[u8]) {
+        let (r, k) = (self.r, self.k.max(1));
+        let rows = elements.as_chunks::<WIDTH>().0.chunks(r * k);
+        for (panel, rows) in self.panels_mut(first / r).zip(rows) {
+            let panel = panel.as_chunks_mut::<WIDTH>().0;
+            for (place, panel) in panel.chunks_mut(AT_ONCE * r).enumerate() {
+                for (row, elements) in rows.chunks_exact(k).enumerate() {
+                    let elements = elements.get(place * AT_ONCE..).unwrap_or_default();
+                    let places = panel.chunks_exact_mut(r).filter_map(|of_k| of_k.get_mut(row));
+                    places.zip(elements).for_each(|(to, from)| *to = *from);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const K: usize = 2 * AT_ONCE + 5;
+
+    #[test]
+    fn panels_are_those_that_tract_packs() -> TractResult<()> {
+        for (r, rows) in [(8, 8), (8, 21), (16, 48), (16, 3), (12, 25)] {
+            let format = PackedFormat::new(f32::datum_type(), r, 64);
+            for is_by_k in [true, false] {
+                let shape = if is_by_k { [K, rows] } else { [rows, K] };
+                let values: Vec<f32> = (0..K * rows).map(|x| x as f32).collect();
+                let matrix = Tensor::from_shape(&shape, &values)?;
+                let mut wanted = format.new_packed_buffer(K, rows)?;
+                let [k_axis, rows_axis] = if is_by_k { [0, 1] } else { [1, 0] };
+                format.repack_tensor_view(&mut wanted, &matrix.view(), k_axis, rows_axis)?;
+                let mut panels = FloatPanels::new(&format, [K, rows], &Memory::default())?;
+                // A part of the lines and what is left of them.
+                let (lines, part) = (shape[0], if is_by_k { 7 } else { r });
+                for first in (0..lines).step_by(part) {
+                    let last = lines.min(first + part);
+                    let bytes = matrix.as_bytes();
+                    let bytes = &bytes[first * shape[1] * WIDTH..last * shape[1] * WIDTH];
+                    if is_by_k {
+                        panels.write_by_k(first, bytes);
+                    } else {
+                        panels.write_by_rows(first, bytes);
+                    }
+                }
+                for place in 0..rows.div_ceil(r) {
+                    let own = panels.panel(place).context("a panel")?;
+                    let start = place * wanted.panel_bytes;
+                    assert_eq!(own.as_ptr().align_offset(format.alignment_bytes), 0);
+                    let wanted = &wanted.packed.as_bytes()[start..start + K * r * WIDTH];
+                    assert!(own[..K * r * WIDTH] == *wanted, "{r}, {rows}, {is_by_k}: {place}");
+                }
+            }
+        }
+        Ok(())
+    }
+}
