@@ -29,7 +29,9 @@ pub(crate) struct Elements<'a> {
 #[derive(Clone)]
 enum ElementStorage<'a> {
     InMemory(Cow<'a, Tensor>),
-    /// The file is said in the tensor's entries; the data begins at a byte of it.
+    /// A matrix of one column that stays in its file.
+    Late(Tensor),
+    /// Elements of less than a byte, or few. The file is said in the tensor's entries; the data begins at a byte of it.
     InFile {
         proto: &'a TensorProto,
         folder: Option<&'a Path>,
@@ -80,8 +82,16 @@ impl<'a> Elements<'a> {
         };
         let is_whole = entry("length").is_none_or(|length| length == Some(bytes));
         let offset = entry("offset").unwrap_or(Some(0))?;
-        let held = ElementStorage::InFile { proto, folder, offset };
-        (is_whole && count > 0).then_some(Elements { ty, shape, held })
+        if !is_whole || count == 0 {
+            return None;
+        }
+        let mut column = section(proto, offset, (0, count));
+        column.dims.push(1);
+        // What cannot be read so is refused when it is read.
+        let late = tensor_proto::read_late(&column, folder).ok().map(|(_, tensor)| tensor);
+        let late = late.filter(|tensor| tensor.as_plain_ram().is_none());
+        let in_file = ElementStorage::InFile { proto, folder, offset };
+        Some(Elements { ty, shape, held: late.map_or(in_file, ElementStorage::Late) })
     }
 
     /// Those of a matrix whose transpose is in a file that is not read yet, in the file's order, in
@@ -96,7 +106,7 @@ impl<'a> Elements<'a> {
     pub(crate) fn in_memory(&self) -> Option<&Tensor> {
         match &self.held {
             ElementStorage::InMemory(tensor) => tensor.as_plain_ram().map(|_| &**tensor),
-            ElementStorage::InFile { .. } => None,
+            ElementStorage::Late(_) | ElementStorage::InFile { .. } => None,
         }
     }
 
@@ -110,6 +120,7 @@ impl<'a> Elements<'a> {
     pub(crate) fn part(&self, places: Range<usize>) -> TractResult<Tensor> {
         let (proto, folder, offset) = match &self.held {
             ElementStorage::InMemory(tensor) => return part(self.ty, tensor, places),
+            ElementStorage::Late(column) => return part(self.ty, column, places),
             ElementStorage::InFile { proto, folder, offset } => (proto, folder, offset),
         };
         let start = places.start / ALIGNED * ALIGNED;
@@ -125,6 +136,9 @@ impl<'a> Elements<'a> {
     pub(crate) fn whole(&self) -> TractResult<Cow<'_, Tensor>> {
         Ok(match &self.held {
             ElementStorage::InMemory(tensor) => Cow::Borrowed(tensor),
+            ElementStorage::Late(column) => {
+                Cow::Owned(part(self.ty, column, 0..self.len())?.into_shape(&self.shape)?)
+            }
             ElementStorage::InFile { proto, folder, .. } => {
                 Cow::Owned(tensor_proto::read(proto, *folder)?.1)
             }
@@ -135,7 +149,7 @@ impl<'a> Elements<'a> {
     pub(crate) fn at_hand(&self) -> TractResult<Cow<'_, Elements<'a>>> {
         let bytes = self.len().saturating_mul(self.ty.carrier_bytes().unwrap_or(0));
         Ok(match &self.held {
-            ElementStorage::InFile { .. } if bytes <= READ_ONCE => {
+            ElementStorage::Late(_) | ElementStorage::InFile { .. } if bytes <= READ_ONCE => {
                 Cow::Owned(Elements::of(self.ty, Cow::Owned(self.whole()?.into_owned())))
             }
             _ => Cow::Borrowed(self),
@@ -144,18 +158,19 @@ impl<'a> Elements<'a> {
 
     /// All of them, as a tensor of a name. Fails as [`Elements::whole`] does.
     pub(crate) fn named(self, name: &str) -> TractResult<NamedTensor> {
+        let (name, ty) = (name.into(), self.ty);
         let tensor = match self.held {
             ElementStorage::InMemory(tensor) => tensor.into_owned(),
-            ElementStorage::InFile { proto, folder, .. } => tensor_proto::read(proto, folder)?.1,
+            _ => self.whole()?.into_owned(),
         };
-        Ok(NamedTensor { name: name.into(), ty: self.ty, tensor })
+        Ok(NamedTensor { name, ty, tensor })
     }
 }
 
 /// Reads elements in their order, integers of 64 bits exactly, others as numbers.
 pub(crate) struct ElementReader<'a> {
     elements: &'a Elements<'a>,
-    /// Of what is in memory.
+    /// Of what is a tensor.
     reader: Option<NumberReader<'a>>,
     /// What was read last of a file, and the place of its first element.
     part: Option<(usize, Tensor)>,
@@ -167,6 +182,7 @@ impl<'a> ElementReader<'a> {
     pub(crate) fn of(elements: &'a Elements<'a>) -> ElementReader<'a> {
         let reader = match &elements.held {
             ElementStorage::InMemory(tensor) => Some(NumberReader::of(elements.ty, tensor)),
+            ElementStorage::Late(column) => Some(NumberReader::of(elements.ty, column)),
             ElementStorage::InFile { .. } => None,
         };
         ElementReader { elements, reader, part: None, reals: vec![], exact: None }
@@ -272,5 +288,33 @@ mod tests {
             }
             assert!(elements.part(0..count + 64).is_err());
         }
+    }
+
+    #[test]
+    fn a_large_one_of_whole_bytes_is_read_of_one_open_file() -> TractResult<()> {
+        let (folder, shape, count) = (tempfile::tempdir()?, [3, 700, 401], 3 * 700 * 401);
+        let bytes: Vec<u8> = (0..count).flat_map(|place| (place as u16).to_le_bytes()).collect();
+        std::fs::write(folder.path().join("data"), [&[0xff; 6][..], &bytes].concat())?;
+        let proto = TensorProto {
+            dims: shape.map(|size| size as i64).into(),
+            data_type: ElementType::Float16 as i32,
+            data_location: Some(1),
+            external_data: external_data("data", 6, bytes.len() as u64),
+            ..TensorProto::default()
+        };
+        let elements = Elements::of_proto(&proto, Some(folder.path()))?;
+        assert!(matches!(elements.held, ElementStorage::Late(_)));
+        for places in [0..count, 5..9, PART - 1..PART + 1, count - 3..count] {
+            let some = elements.part(places.clone())?;
+            assert_eq!(some.shape(), [places.len()]);
+            assert!(*some.as_bytes() == bytes[2 * places.start..2 * places.end], "{places:?}");
+        }
+        let whole = elements.whole()?;
+        assert!(whole.shape() == shape && *whole.as_bytes() == *bytes);
+        assert!(elements.at_hand()?.in_memory().is_some_and(|held| held.shape() == shape));
+        assert!(elements.in_memory().is_none() && elements.part(0..count + 64).is_err());
+        std::fs::write(folder.path().join("data"), &bytes[..count])?;
+        assert!(elements.part(count - 3..count).is_err());
+        Ok(())
     }
 }

@@ -76,6 +76,9 @@ pub(crate) fn part(ty: ElementType, tensor: &Tensor, places: Range<usize>) -> Tr
         let first = places.start / columns.max(1);
         let rows = tensor.slice(0, first, places.end.div_ceil(columns.max(1)))?;
         let before = first * columns;
+        if before == places.start && rows.len() == places.len() {
+            return rows.into_shape(&[places.len()]);
+        }
         return part(ty, &rows, places.start - before..places.end - before);
     }
     let bytes = tensor.as_bytes().get(places.start * width..places.end * width);
