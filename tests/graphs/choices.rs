@@ -650,13 +650,9 @@ fn few(b: &mut Builder) -> Option<Vec<usize>> {
 
 /// A sum or another running value over the first axis.
 fn scan(b: &mut Builder) -> Option<Vec<usize>> {
-    // A second one would make the model one that is not run.
-    if b.graph.operators().contains(&"Scan") {
-        return None;
-    }
     let series = b.pick(|value| {
-        is_number(value)
-            && value.worlds.iter().all(|val| val.shape.first().is_some_and(|size| *size > 1))
+        let has_elements = |val: &Val| !val.shape.is_empty() && !val.codes.is_empty();
+        is_number(value) && value.worlds.iter().all(has_elements)
     })?;
     let ty = b.ty(series);
     let slices = b.value(series).worlds.clone().map(|val| {

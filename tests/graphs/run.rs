@@ -15,7 +15,6 @@ use tract_onnx_cast::{OnnxTensor, model_proto, onnx, output_element_types};
 use crate::common::cases::Typed;
 use crate::form::{Form, name};
 use crate::graph::Graph;
-use crate::known::is_endless;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
@@ -26,8 +25,6 @@ pub enum Outcome {
     Refused(String),
     /// The same, by a panic.
     Panicked(String),
-    /// It would not end.
-    LeftOut,
 }
 
 impl Outcome {
@@ -79,9 +76,6 @@ pub fn last_panic() -> String {
 
 /// Runs a graph in a form, with external data in the folder.
 pub fn run(graph: &Graph, form: &Form, folder: &Path) -> Outcome {
-    if is_endless(graph, form) {
-        return Outcome::LeftOut;
-    }
     let thread = std::thread::current().id();
     running().push((thread, Instant::now(), graph.clone(), form.clone()));
     let result = catch_unwind(AssertUnwindSafe(|| checked(graph, form, folder)));

@@ -29,7 +29,6 @@ const FEWEST_OPERATORS: usize = 60;
 #[derive(Default)]
 struct Tally {
     models: u64,
-    left_out: u64,
     operators: BTreeSet<&'static str>,
     /// By reason: how many, and the seed of one.
     refused: BTreeMap<String, (u64, u64)>,
@@ -163,7 +162,6 @@ impl Survey {
                 Outcome::Panicked(reason) => {
                     Tally::count(&mut tally.panicked, general(&reason), seed)
                 }
-                Outcome::LeftOut => tally.left_out += 1,
                 Outcome::Right | Outcome::Wrong(_) => {}
             }
             match failure {
@@ -239,13 +237,12 @@ fn report(tally: &Tally, graphs: u64) {
     let share = (refused + panicked) as f64 / tally.models.max(1) as f64;
     say(&format!(
         "{graphs} graphs of {} operators, {} models: {} wrong, {} as is known, {refused} refused and {panicked} panics \
-         ({:.1} %), {} left out",
+         ({:.1} %)",
         tally.operators.len(),
         tally.models,
         tally.failures.values().map(|(count, _)| count).sum::<u64>(),
         tally.excused.values().map(|(count, _)| count).sum::<u64>(),
         share * 100.0,
-        tally.left_out,
     ));
     for (title, list) in [("refused", &tally.refused), ("panic", &tally.panicked)] {
         let mut rows: Vec<_> = list.iter().collect();

@@ -40,6 +40,7 @@ mod pulse;
 mod quantizers;
 mod ranges;
 mod rewrite;
+mod scans;
 mod shapes;
 mod statistics;
 mod stock;

@@ -216,3 +216,50 @@ fn the_path_of_a_model_is_said_once() {
         assert!(said.starts_with(&format!("error: {none}: ")), "{said}");
     }
 }
+
+/// A file that is no model is called the same by all that open it: a text, of which some read as a
+/// model without anything, a picture, nothing, other bytes.
+#[test]
+fn all_verbs_say_the_same_of_a_file_that_is_no_model() {
+    let folder = Folder::new();
+    let good = folder.message("good.onnx", &cast_model(13, ElementType::Float, ElementType::Int32));
+    let made = folder.text("made.onnx");
+    let files: [(&str, &[u8], &str); 6] = [
+        (
+            "text",
+            b"hello, I am no model",
+            "is not an ONNX model: it begins \"hello, I am no model\"",
+        ),
+        ("fields", b"PaPaPa", "is not an ONNX model: it begins \"PaPaPa\""),
+        ("picture", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is not an ONNX file, or only a part of one"),
+        ("random", &[0xb5, 0x0e, 0x9f], "is not an ONNX file, or only a part of one"),
+        ("empty", b"", "the model holds no graph"),
+        ("unknown", &[0x50, 0x01], "the model holds no graph"),
+    ];
+    for (name, bytes, expected) in files {
+        let file = folder.write(&format!("{name}.onnx"), bytes);
+        let line = refused(&["run", &file]);
+        let told = line.strip_prefix("error: ").expect("an error");
+        assert!(told.starts_with(&format!("{file}: {expected}")), "{line}");
+        let calls: [&[&str]; 13] = [
+            &["run", &file, "--engine", "nodes"],
+            &["audit", &file],
+            &["audit", &file, "--engine", "plan"],
+            &["audit", &good, "--baseline", &file],
+            &["compare", &file, &good],
+            &["compare", &good, &file],
+            &["compare", &good, &file, "--engine", "plan"],
+            &["compare", &good, &file, "--weights-only"],
+            &["inspect", &file],
+            &["convert", &file, "--to", "FLOAT16", "-o", &made],
+            &["keep", &file, "--to", "FLOAT16"],
+            &["reduce", &good, &file, "-o", &made],
+            &["fix", &file, "-o", &made],
+        ];
+        for call in calls {
+            // Some say first what the file was to them.
+            let line = refused(call);
+            assert!(line.ends_with(told), "{call:?}: {line}");
+        }
+    }
+}

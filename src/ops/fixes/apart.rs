@@ -6,7 +6,7 @@ use tract_onnx::tract_core::ops::einsum::EinSum;
 
 use super::grounded::is_grounded;
 use super::products::operands::may_take;
-use crate::ops::host::element_wise::{mapping_apart, same_facts, typed_op};
+use crate::ops::host::element_wise::{mapping_apart, typed_op};
 use crate::ops::host::hook::{Mapped, Patch};
 use crate::ops::host::saved::{members, save};
 
@@ -23,11 +23,21 @@ members! {
     }
 }
 
-/// The identity, over which nothing comes that has to do with some axes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The identity, over which nothing comes that has to do with some axes. What it is given beside
+/// its first input stays where it is, for nothing else.
+#[derive(Debug, Clone, Eq)]
 pub(crate) struct Apart {
     pub(crate) keeps: Keeps,
     pub(crate) axes: TVec<usize>,
+}
+
+/// One that keeps all axes is like no other: tract puts either of two that are alike and have
+/// several inputs in the place of the other, and has neither (tract-core,
+/// `optim/push_split_down.rs`).
+impl PartialEq for Apart {
+    fn eq(&self, other: &Apart) -> bool {
+        self.keeps != Keeps::Axes && self.keeps == other.keeps && self.axes == other.axes
+    }
 }
 
 impl Apart {
@@ -46,13 +56,16 @@ typed_op!(Apart, "Apart", |op| format!("{:?} of axes {:?}", op.keeps, op.axes));
 impl EvalOp for Apart {
     op_out_of_plan!();
 
-    fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+    fn eval(&self, _: &EvalContext, mut inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        inputs.truncate(1);
         Ok(inputs)
     }
 }
 
 impl TypedOp for Apart {
-    same_facts!();
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        Ok(inputs.iter().take(1).map(|fact| fact.without_value()).collect())
+    }
 
     /// The axes of the output are those of the input, save those that are kept apart.
     fn axes_mapping(&self, inputs: &[&TypedFact], outputs: &[&TypedFact]) -> Mapped {

@@ -25,7 +25,7 @@ use crate::cli::report::destinations::{check_files, write_json};
 use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::verb::Verb;
-use crate::cli::work::model::Loader;
+use crate::cli::work::model::{Loader, is_model};
 
 /// Correct types that contradict each other, and remove casts that change nothing.
 ///
@@ -109,7 +109,8 @@ impl Request for Fix {
     type Answer = Mending;
 
     fn answer(&self, _: &Loader) -> TractResult<Mending> {
-        let Mended { bytes, changes, left, .. } = mend(&read_regular(&self.model)?)?;
+        let mended = mend(&read_regular(&self.model)?).map_err(Into::into);
+        let Mended { bytes, changes, left, .. } = is_model(&self.model, mended)?;
         let notes = self.note_on_data(&bytes)?.into_iter().collect();
         write_whole(&self.output, &bytes)?;
         let (model, output) = (self.model.display().to_string(), self.output.display().to_string());

@@ -73,13 +73,14 @@ impl Loader {
     /// Reads a model's file.
     pub(crate) fn read(&self, path: &Path) -> TractResult<ModelProto> {
         check_file(path)?;
-        is_model(path, self.onnx().proto_model_for_path(path))
+        is_model(path, self.onnx().proto_model_for_path(path).and_then(with_graph))
     }
 
     /// As [`Loader::read`], but weights stay in the file.
     pub(crate) fn read_light(&self, path: &Path) -> TractResult<ModelProto> {
         check_file(path)?;
-        is_model(path, model_proto::light(&self.onnx(), path).map_err(Into::into))
+        let read = model_proto::light(&self.onnx(), path).map_err(Into::into);
+        is_model(path, read.and_then(with_graph))
     }
 
     /// Reads and loads a model's file.
@@ -366,9 +367,20 @@ pub(crate) fn check_file(path: &Path) -> TractResult<()> {
     Ok(())
 }
 
+/// The model, if it has a graph: many a file that is no model reads as one without anything.
+fn with_graph(proto: ModelProto) -> TractResult<ModelProto> {
+    let is_none =
+        || std::io::Error::new(std::io::ErrorKind::InvalidData, "the model holds no graph");
+    proto.graph.is_some().then_some(proto).ok_or_else(|| is_none().into())
+}
+
 /// The result; an error says what a file is that is no model.
-fn is_model<T>(path: &Path, result: TractResult<T>) -> TractResult<T> {
+pub(crate) fn is_model<T>(path: &Path, result: TractResult<T>) -> TractResult<T> {
+    /// What the library says of a file that is none.
+    const NONE: &str = "is not an ONNX file";
     result.map_err(|error| {
+        let told = error.to_string();
+        let is_none = told.strip_prefix("the model ").filter(|told| told.starts_with(NONE));
         let mut start = [0; 24];
         let read = open_regular(path).and_then(|file| file.into_file().read(&mut start));
         let start = start.get(..read.unwrap_or(0)).unwrap_or_default();
@@ -381,9 +393,12 @@ fn is_model<T>(path: &Path, result: TractResult<T>) -> TractResult<T> {
                 format!("is not an ONNX model: it begins {:?}", single_line(text))
             }
             _ if error.chain().any(|link| link.is::<prost::DecodeError>()) => {
-                format!("is not an ONNX file, or only a part of one: {error}")
+                format!("{NONE}, or only a part of one: {error}")
             }
-            _ => return error,
+            _ => match is_none {
+                Some(told) => told.into(),
+                None => return error,
+            },
         };
         std::io::Error::new(std::io::ErrorKind::InvalidData, is).into()
     })

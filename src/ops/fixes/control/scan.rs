@@ -1,4 +1,5 @@
-//! `Scan` whose numbers of inputs and outputs do not fit, and `Scan` that collects a constant.
+//! `Scan` whose numbers of inputs and outputs do not fit, that collects a constant, and whose axes
+//! tract moves without end.
 //!
 //! tract subtracts the numbers unchecked, and counts from there without end (tract-onnx,
 //! `ops/rec/scan.rs`).
@@ -12,8 +13,14 @@
 //! What has a state inside of a body keeps it from one turn of the body to the next (tract-core,
 //! `ops/scan/optimized.rs`, `eval`). Here it begins anew at each.
 //!
-//! Of a product it takes out without a state, nothing is left in the body but the place of an axis,
-//! which tract moves to and fro without end. Here such an output is kept apart from the product.
+//! Axes of one place tract takes for each other: where a body has one beside the axis that is
+//! scanned, what is given may be scanned along one and what is made along the other, and each moved
+//! to the front moves the other away, without end (tract-core, `ops/scan/decluttered.rs`,
+//! `suggested_axis_changes`; `optim/change_axes.rs`). What stands around the `Scan` decides whether
+//! they may move: constants, products, changes of axes. An input of which the body makes nothing it
+//! takes away, also where it is the only one that tells how often the body runs, or a state. Here
+//! no change of axes comes into a body or out of it, nothing is taken out of it, and its inputs
+//! stay.
 
 use std::collections::HashSet;
 
@@ -22,12 +29,10 @@ use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::{GraphProto, NodeProto};
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::MultiBroadcastTo;
-use tract_onnx::tract_core::ops::cnn::Conv;
-use tract_onnx::tract_core::ops::einsum::EinSum;
 use tract_onnx::tract_core::ops::gru_seq::GruSeq;
 use tract_onnx::tract_core::ops::konst::Const;
 use tract_onnx::tract_core::ops::logic::IfThenElse;
-use tract_onnx::tract_core::ops::scan::{InputMapping, Scan, ScanInfo, iteration_count};
+use tract_onnx::tract_core::ops::scan::{InputMapping, Scan, iteration_count};
 
 use crate::onnx::node::refusal;
 use crate::ops::fixes::apart::{Apart, Keeps};
@@ -60,10 +65,11 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
 /// The outputs of the `Scan` that tract has made, as tract can simplify it.
 fn settled(site: &HookSite, model: &mut TypedModel, outlets: Wires) -> Wired {
     let outlets = without_constants(site, model, outlets)?;
-    if let Some(outlet) = outlets.first()
-        && let Some(scan) = model.node_mut(outlet.node).op_as_mut::<Scan>()
+    let nodes: Vec<usize> = outlets.iter().map(|outlet| outlet.node).collect();
+    if let Some(node) = nodes.into_iter().find(|node| model.node(*node).op_is::<Scan>())
+        && let Some(scan) = model.node_mut(node).op_as_mut::<Scan>()
     {
-        keep_products(scan)?;
+        keep_apart(scan)?;
         begin_anew(&mut scan.body);
     }
     Ok(outlets)
@@ -83,47 +89,41 @@ fn begin_anew(body: &mut TypedModel) {
     }
 }
 
-/// Keeps the outputs that come of a product and of no state apart from it, and outputs in two
-/// directions from each other: tract takes one of them for what the other is made of.
-fn keep_products(scan: &mut Scan) -> TractResult<()> {
-    let sources = scan.body.inputs.iter().zip(&scan.input_mapping);
-    let states: Vec<OutletId> =
-        sources.filter(|(_, mapping)| mapping.is_state()).map(|(source, _)| *source).collect();
-    let scanned = scan.output_mapping.iter().filter_map(|mapping| mapping.scan);
-    let is_forward = |(_, info): (usize, ScanInfo)| info.chunk > 0;
-    let is_mixed = scanned.clone().any(is_forward) && !scanned.clone().all(is_forward);
-    for place in 0..scan.body.outputs.len() {
-        let output = *scan.body.outputs.get(place).context("an output of the body")?;
-        let is_scanned =
-            scan.output_mapping.get(place).is_some_and(|mapping| mapping.scan.is_some());
-        let made_by = ancestors(&scan.body, output.node);
-        let is_product = |id: &usize| {
-            scan.body.node(*id).op_is::<EinSum>() || scan.body.node(*id).op_is::<Conv>()
-        };
-        let of_state = states.iter().any(|state| made_by.contains(&state.node));
-        if !is_scanned || !is_mixed && (of_state || !made_by.iter().any(is_product)) {
-            continue;
+/// Keeps what a body is given and what it makes in each turn apart from what is inside: no axis
+/// changes places over it, nothing is taken out of the body, and nothing that is given goes.
+fn keep_apart(scan: &mut Scan) -> TractResult<()> {
+    let Scan { body, input_mapping, .. } = scan;
+    let inputs = body.inputs.iter().zip(input_mapping);
+    let turned = inputs.filter(|(_, mapping)| !matches!(mapping, InputMapping::Full));
+    let turned: Vec<OutletId> = turned.map(|(input, _)| *input).collect();
+    let mut given = tvec![];
+    for input in turned {
+        let users = body.outlet_successors(input).to_vec();
+        let apart = wire_apart(body, "given", &[input])?;
+        for user in users {
+            body.add_edge(apart, user)?;
         }
-        let rank = scan.body.outlet_fact(output)?.rank();
-        let apart = Apart { keeps: Keeps::Axes, axes: (0..rank).collect() };
-        let name = format!("{}.apart-{place}", scan.body.node(output.node).name);
-        let apart = scan.body.wire_node(name, apart, &[output])?;
-        if let (Some(output), Some(apart)) = (scan.body.outputs.get_mut(place), apart.first()) {
-            *output = *apart;
-        }
+        given.push(apart);
     }
-    Ok(())
+    let made = body.outputs.clone();
+    let mut outputs = vec![];
+    for output in made {
+        let inputs = [&[output][..], &given].concat();
+        outputs.push(wire_apart(body, "made", &inputs)?);
+    }
+    body.select_output_outlets(&outputs)?;
+    // A body of one turn tract puts in the place of the `Scan`, in the order of its nodes.
+    body.compact()
 }
 
-/// A node and all that it is made of.
-fn ancestors(model: &TypedModel, node: usize) -> HashSet<usize> {
-    let (mut seen, mut next) = (HashSet::new(), vec![node]);
-    while let Some(id) = next.pop() {
-        if seen.insert(id) {
-            next.extend(model.node(id).inputs.iter().map(|input| input.node));
-        }
-    }
-    seen
+/// The first of these values, over which no change of axes comes, beside the others.
+fn wire_apart(body: &mut TypedModel, part: &str, values: &[OutletId]) -> TractResult<OutletId> {
+    let value = values.first().context("a value to keep apart")?;
+    let rank = body.outlet_fact(*value)?.rank();
+    let apart = Apart { keeps: Keeps::Axes, axes: (0..rank).collect() };
+    let name = body.unique_name(format!("{}.{part}", body.node(value.node).name)).to_string();
+    let apart = body.wire_node(name, apart, values)?;
+    apart.first().copied().context("an operator of one output")
 }
 
 /// Takes the outputs that are constants out of the `Scan` that tract has made.
