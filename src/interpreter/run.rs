@@ -14,6 +14,7 @@ use crate::onnx::declared_shapes::element_type;
 use crate::onnx::node::refusal;
 use crate::plug::guard::without_panic;
 use crate::tensor::memory::Memory;
+use crate::tensor::proto::packed_matrix;
 
 /// The values of a running model.
 pub(super) struct ModelRun<'a> {
@@ -124,7 +125,11 @@ impl<'a> ModelRun<'a> {
             let problem = format!("has nothing that makes `{}`", value.name);
             return Err(Error::from(Cause::Model { problem }).into());
         };
-        let mut value = RuntimeValue::Tensor(self.model.builder.constant(constant, &self.memory)?);
+        let read = match packed_matrix(constant, &self.memory)? {
+            Some((ty, packed)) => TypedTensor::new(ty, packed)?,
+            None => self.model.builder.constant(constant, &self.memory)?,
+        };
+        let mut value = RuntimeValue::Tensor(read);
         if let Some(observer) = &mut self.observer
             && let Some(mut tensor) = self.model.observed(id, &value)
         {

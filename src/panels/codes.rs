@@ -75,6 +75,53 @@ fn spread<const EACH: usize, T>(
     }
 }
 
+/// How many rows most kernels have of a panel.
+const ROWS: usize = 16;
+
+/// As [`pairs`], of all rows of a panel of [`ROWS`], eight bytes of each at once; how many bytes of
+/// each are in their places then.
+#[inline(always)]
+fn squares(rows: &[&[u8]; ROWS], to: &mut [u8]) -> usize {
+    const SIDE: usize = ROWS / 2;
+    let mut done = 0;
+    for to in to.as_chunks_mut::<{ SIDE * ROWS }>().0 {
+        let mut square = [[0; SIDE]; ROWS];
+        for (held, row) in square.iter_mut().zip(rows) {
+            let Some(bytes) = row[done..].first_chunk() else { return done };
+            *held = *bytes;
+        }
+        let mut paired = [[0; SIDE]; ROWS];
+        for column in 0..SIDE {
+            for at in 0..SIDE {
+                let (low, high) = (square[column][at], square[SIDE + column][at]);
+                paired[column][at] = low & 15 | high << 4;
+                paired[SIDE + column][at] = low >> 4 | high & 0xf0;
+            }
+        }
+        for at in 0..SIDE {
+            for column in 0..ROWS {
+                to[at * ROWS + column] = paired[column][at];
+            }
+        }
+        done += SIDE;
+    }
+    done
+}
+
+/// Puts the codes of 4 bits of two rows together, those of the first in the low bits, into a column
+/// of rows of so many bytes, as far as there is room.
+fn pairs((low, high): (&[u8], &[u8]), to: &mut [u8], (column, width): (usize, usize)) {
+    let mut twice = to.chunks_exact_mut(2 * width);
+    let mut both = low.iter().zip(high);
+    for (to, (low, high)) in twice.by_ref().zip(&mut both) {
+        let (first, second) = to.split_at_mut(width);
+        (first[column], second[column]) = (low & 15 | high << 4, low >> 4 | high & 0xf0);
+    }
+    if let (Some(to), Some((low, high))) = (twice.into_remainder().get_mut(column), both.next()) {
+        *to = low & 15 | high << 4;
+    }
+}
+
 /// Panels of `r` rows each. Rows that the last one has too many are zeros.
 pub(super) struct PanelCodes {
     r: usize,
@@ -100,15 +147,43 @@ impl PanelCodes {
         let mut zeros = vec![0; panels * blocks * r];
         for place in 0..rows.n * blocks {
             let (row, block) = (place / blocks, place % blocks);
-            let (panel, in_panel) = (row / r, row % r);
-            let at = (panel * blocks + block) * r + in_panel;
+            let at = (row / r * blocks + block) * r + row % r;
             (scales[at], zeros[at]) = (rows.scales[place], rows.zeros[place]);
-            let (column, shift) =
-                if is_byte || in_panel < width { (in_panel, 0) } else { (in_panel - width, 4) };
-            let first = block * rows.block;
-            let panel = &mut codes[panel * rows.k * width..(panel + 1) * rows.k * width];
-            let to = panel[first * width + column..].iter_mut().step_by(width);
-            rows.spread(place, to, |to, code| *to |= code << shift);
+        }
+        for panel in 0..panels {
+            let to = &mut codes[panel * rows.k * width..(panel + 1) * rows.k * width];
+            for (block, to) in to.chunks_mut((rows.block * width).max(1)).enumerate() {
+                let place = |row| (row < rows.n).then_some(row * blocks + block);
+                let bytes = |row| place(panel * r + row).map(|place| rows.bytes_of(place));
+                let is_square = rows.bits == 4 && r == ROWS && (panel + 1) * r <= rows.n;
+                let square = if is_square {
+                    let all = std::array::from_fn(|row| bytes(row).unwrap_or_default());
+                    Level::best().run(
+                        #[inline(always)]
+                        || squares(&all, to),
+                    )
+                } else {
+                    0
+                };
+                let to = &mut to[2 * square * width..];
+                for column in 0..width {
+                    let high = column + width;
+                    match (bytes(column), bytes(high)) {
+                        (Some(low), Some(high)) if rows.bits == 4 => {
+                            pairs((&low[square..], &high[square..]), to, (column, width));
+                        }
+                        _ => {
+                            let low = place(panel * r + column);
+                            let high = place(panel * r + high).filter(|_| !is_byte);
+                            for (place, shift) in low.into_iter().zip([0]).chain(high.zip(Some(4)))
+                            {
+                                let to = to[column..].iter_mut().step_by(width);
+                                rows.spread(place, to, |to, code| *to |= code << shift);
+                            }
+                        }
+                    }
+                }
+            }
         }
         PanelCodes { r, k: rows.k, block: rows.block, codes, is_byte, scales, zeros }
     }
@@ -162,6 +237,50 @@ fn halves_of_bytes(codes: &[u8], scales: &[f32], zeros: &[u8], to: &mut [MaybeUn
         }
         for (((byte, scale), zero), to) in codes.iter().zip(high_scales).zip(high_zeros).zip(high) {
             to.write((f32::from(byte >> 4) - f32::from(*zero)) * scale);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panels_hold_the_codes_of_their_rows() {
+        for (bits, n, k, block) in [
+            (4, 5, 40, 16),
+            (4, 32, 64, 32),
+            (4, 16, 43, 16),
+            (4, 33, 75, 32),
+            (4, 16, 9, 4),
+            (2, 17, 20, 16),
+            (8, 3, 9, 4),
+        ] {
+            let count = n * usize::div_ceil(k, block);
+            let codes: Vec<u8> = (0..count * block * bits / 8).map(|at| (at * 37) as u8).collect();
+            let scales: Vec<f32> = (0..count).map(|at| at as f32 + 1.0).collect();
+            let zeros: Vec<u8> = (0..count).map(|at| (at % 4) as u8).collect();
+            let (codes, scales, zeros) = (&*codes, &*scales, &*zeros);
+            let rows = QuantizedRows { n, k, block, bits, codes, scales, zeros };
+            let wanted = rows.floats();
+            for r in [2, 8, 16] {
+                let panels = PanelCodes::new(&rows, r);
+                for panel in 0..n.div_ceil(r) {
+                    let placed = |row: usize, column: usize| {
+                        let each = if panels.is_byte { r } else { r / 2 };
+                        let byte = panels.codes[(panel * k + column) * each + row % each];
+                        let code =
+                            if panels.is_byte { byte } else { byte >> (row / each * 4) & 15 };
+                        let at = (panel * k.div_ceil(block) + column / block) * r + row;
+                        (f32::from(code) - f32::from(panels.zeros[at])) * panels.scales[at]
+                    };
+                    for row in (0..r).filter(|row| panel * r + row < n) {
+                        let of_row = (0..k).map(|column| placed(row, column));
+                        let wanted = &wanted[(panel * r + row) * k..][..k];
+                        assert_eq!(of_row.collect::<Vec<f32>>(), wanted, "{bits} bits by {r}");
+                    }
+                }
+            }
         }
     }
 }

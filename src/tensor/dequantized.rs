@@ -54,13 +54,27 @@ impl MatrixSource for CodeMatrix {
         let quantizer = self.quantization.quantizer();
         let [read, written] = [quantizer.x(), quantizer.y()].map(|ty| ty.carrier_bytes());
         let (read, written) = read.zip(written).context("a quantiser has no text")?;
-        let codes = self.codes.try_as_plain_ram()?.as_bytes();
-        Ok(Box::new(move |before, bytes| {
-            let (first, count) = (before / written, bytes.len() / written);
-            let codes = codes.get(first * read..(first + count) * read);
+        let codes = &self.codes;
+        let make = move |codes: Option<&[u8]>, first: usize, bytes: &mut [u8]| {
             let codes = codes.context("the codes are fewer than the matrix has elements")?;
             let place = (self.layout, first);
             self.quantization.make_part(codes, &self.prepared, place, bytes)
+        };
+        if let (&[rows, columns], true) = (codes.shape(), late::is_late(codes)) {
+            return Ok(Box::new(move |before, bytes| {
+                let (first, count) = (before / written, bytes.len() / written);
+                let row = first.checked_div(columns).unwrap_or(rows);
+                let end = (first + count).div_ceil(columns.max(1)).min(rows);
+                let part = codes.slice(0, row, end)?;
+                let held = part.try_as_plain_ram()?.as_bytes();
+                let skipped = first - row * columns;
+                make(held.get(skipped * read..(skipped + count) * read), first, bytes)
+            }));
+        }
+        let codes = codes.try_as_plain_ram()?.as_bytes();
+        Ok(Box::new(move |before, bytes| {
+            let (first, count) = (before / written, bytes.len() / written);
+            make(codes.get(first * read..(first + count) * read), first, bytes)
         }))
     }
 

@@ -246,7 +246,8 @@ fn what_is_dequantised_in_parts_is_what_a_plan_dequantises() -> Result<()> {
             Ok(())
         }
     }
-    let [rows, columns] = [1026, 1030];
+    // Rows of codes of 4 bits begin in the middle of a byte.
+    let [rows, columns] = [1026, 1031];
     let layouts: [(&[i64], i64, i64); 5] = [
         (&[], 0, 0),
         (&[rows], 0, 0),

@@ -2,7 +2,7 @@
 //! §11](crate::semantics)).
 //!
 //! - `field`: which of its fields holds the data
-//! - `packed`: elements of fewer than 8 bits
+//! - `packed`: elements of fewer than 8 bits, and matrices that stay so
 //! - `external`: data beside the model
 
 #![forbid(unsafe_code)]
@@ -29,6 +29,7 @@ use crate::tensor::output;
 pub(crate) use external::is_external;
 use external::{External, ExternalPlace, Resolver, inside};
 use field::TensorField;
+pub(crate) use packed::packed_matrix;
 use packed::{pack, packed_length, unpack};
 
 /// Reads a tensor, from whichever field holds its data.

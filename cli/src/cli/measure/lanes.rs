@@ -20,7 +20,7 @@ impl<const SIDES: usize> Room<SIDES> {
 }
 
 /// How many sums there are side by side.
-const SIDE_BY_SIDE: usize = 8;
+pub(crate) const SIDE_BY_SIDE: usize = 8;
 
 /// What becomes of values by which several of them go on side by side, and none waits for another.
 #[inline(always)]
@@ -41,7 +41,23 @@ fn folded(values: &[f64], fold: impl Fn(f64, f64) -> f64) -> [f64; SIDE_BY_SIDE]
 /// The sum of squares.
 #[inline(always)]
 pub(crate) fn power(values: &[f64]) -> f64 {
-    folded(values, |sum, x| sum + x * x).iter().sum()
+    summed(&folded(values, |sum, x| sum + x * x))
+}
+
+/// What sums side by side come to, in the order in which [`power`] takes them.
+#[inline(always)]
+pub(crate) fn summed(sums: &[f64; SIDE_BY_SIDE]) -> f64 {
+    sums.iter().sum()
+}
+
+/// The largest finite magnitude.
+#[inline(always)]
+pub(crate) fn finite_peak(values: &[f64]) -> f64 {
+    let larger = |most: f64, x: f64| {
+        let size = x.abs();
+        if (size > most) & (size < f64::INFINITY) { size } else { most }
+    };
+    folded(values, larger).into_iter().fold(0.0, f64::max)
 }
 
 /// The greatest of values that are not negative.
@@ -61,6 +77,16 @@ mod tests {
         for count in 0..values.len() {
             let squares = values[..count].iter().map(|x| x * x);
             assert_eq!(power(&values[..count]), squares.sum::<f64>());
+        }
+    }
+
+    #[test]
+    fn no_infinity_and_no_nan_is_a_peak() {
+        let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+        for count in 0..2 * SIDE_BY_SIDE {
+            let numbers = (0..count).map(|place| -(place as f64));
+            let values: Vec<f64> = numbers.flat_map(|x| [x, odd[count % 3]]).collect();
+            assert_eq!(finite_peak(&values), count.saturating_sub(1) as f64);
         }
     }
 }

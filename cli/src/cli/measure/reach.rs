@@ -25,6 +25,7 @@ pub(crate) fn is_cut_mask(got: f64, want: f64) -> bool {
 pub(crate) const MASK: f64 = 1e30;
 
 /// A share of a number, unless that stands for an infinity.
+#[inline(always)]
 pub(crate) fn relative(x: f64, share: f64) -> f64 {
     if x.abs() < MASK { x.abs() * share } else { 0.0 }
 }

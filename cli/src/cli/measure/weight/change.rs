@@ -17,7 +17,8 @@ use crate::cli::measure::range::peak;
 use crate::cli::measure::reach::is_cut_mask;
 use crate::cli::measure::reals::blocks;
 use crate::cli::measure::value::{coordinates, shown};
-use crate::cli::measure::weight::grid::{Grid, ROW, Rounded};
+use crate::cli::measure::weight::grid::{Grid, Rounded};
+use crate::cli::measure::weight::most::Most;
 use crate::cli::measure::weight::outcomes::{ElementOutcomes, Halved};
 
 /// From how many elements on a constant is a weight, rather than a number of the computation or a
@@ -113,27 +114,37 @@ impl WeightChange {
             change.is_cast = true;
             return Ok(change);
         }
-        let (reference, converted) = (&*reference.at_hand()?, &*converted.at_hand()?);
-        if let Some(grid) = Grid::of([reference, converted], stored)? {
-            change.numbers(reference, converted, &grid, stored)?;
+        if let Some(grid) = Grid::of_codes([reference, converted], stored)
+            && let Some(most) = Most::of([reference, converted], &grid)?
+        {
+            change.numbers([reference, converted], (&grid, Some(most)), stored)?;
+            return Ok(change);
+        }
+        let both = [&*reference.at_hand()?, &*converted.at_hand()?];
+        if let Some(grid) = Grid::of(both, stored)? {
+            change.numbers(both, (&grid, None), stored)?;
         }
         Ok(change)
     }
 
-    /// Compares numbers, one by one.
+    /// Compares numbers, one by one, but for `most` of them, of which it is known what became.
     fn numbers(
         &mut self,
-        reference: &Elements,
-        converted: &Elements,
-        grid: &Grid,
+        [reference, converted]: [&Elements; 2],
+        (grid, most): (&Grid, Option<Most>),
         stored: Option<ElementType>,
     ) -> TractResult<()> {
         let (from, to, length) = (reference.ty, converted.ty, reference.len());
-        let peak = largest(reference)?;
+        let (peak, near, left) = match most {
+            Some(Most { peak, near, left }) => (peak, near, left),
+            None => (largest(reference)?, Rounded::default(), blocks(length).collect()),
+        };
         let mut found = ElementOutcomes::default();
+        found.add_rounded(&near);
+        self.max_abs = near.farthest;
         let [mut x, mut y] = [reference, converted].map(ElementReader::of);
         let (mut whole, mut rows) = (None, vec![]);
-        for places in blocks(length) {
+        for places in left {
             x.read(places.clone())?;
             y.read(places.clone())?;
             let block = NumberPairs { places, x: &x, y: &y, peak };
@@ -184,18 +195,9 @@ impl WeightChange {
         found: &mut ElementOutcomes,
         left: &mut Vec<Range<usize>>,
     ) {
-        let (x, y) = (pairs.x.reals().as_chunks::<ROW>().0, pairs.y.reals().as_chunks::<ROW>().0);
-        let mut together = Rounded::default();
-        for (place, (x, y)) in x.iter().zip(y).enumerate() {
-            match grid.rounded(x, y, pairs.peak) {
-                Some(rounded) => together.add(&rounded),
-                None => left.push(place * ROW..(place + 1) * ROW),
-            }
-        }
-        let held = x.len().min(y.len()) * ROW;
-        if held < pairs.places.len() {
-            left.push(held..pairs.places.len());
-        }
+        let both = (pairs.x.reals(), pairs.y.reals());
+        let together =
+            grid.rounded_rows(both, pairs.peak, pairs.places.len(), |row| left.push(row));
         self.max_abs = self.max_abs.max(together.farthest);
         found.add_rounded(&together);
     }

@@ -33,6 +33,11 @@ impl EndCodes {
         Some(EndCodes { low, high })
     }
 
+    /// From the least code down, and from the greatest one up, codes stand for what lies beyond.
+    pub(crate) fn limits(&self) -> (f64, f64) {
+        (self.low, self.high)
+    }
+
     /// Which of the values that were made of some codes and wanted lie beyond the codes, in the
     /// place of those before; adds what is cut off of these.
     pub(crate) fn lies_beyond(
@@ -56,8 +61,7 @@ impl EndCodes {
                         *beyond = is_end & (want.abs() > got.abs());
                         *cut_off = if *beyond { want - got } else { 0.0 };
                     }
-                    lost.cut_off += power(cut_off);
-                    lost.all += power(want);
+                    lost.add(power(cut_off), power(want));
                 }
             },
         );
@@ -65,13 +69,20 @@ impl EndCodes {
 }
 
 /// What a range cuts off of values, and these, by their powers.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct CutOffPower {
     cut_off: f64,
     all: f64,
 }
 
 impl CutOffPower {
+    /// Adds what is cut off of some values, and these.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, cut_off: f64, all: f64) {
+        self.cut_off += cut_off;
+        self.all += all;
+    }
+
     /// Whether it is more than a range may.
     pub(crate) fn is_much(&self) -> bool {
         let is_little = self.cut_off <= CUT_OFF * CUT_OFF * self.all;

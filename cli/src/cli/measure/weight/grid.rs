@@ -1,22 +1,22 @@
 //! What the values of a weight are rounded to, and what became of one by that.
 
+use std::ops::Range;
+
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::audit::{Number, Reach};
 
 use crate::cli::found::finding::Code;
 use crate::cli::measure::elements::{Elements, parts};
+use crate::cli::measure::lanes::{AT_ONCE, SIDE_BY_SIDE};
 use crate::cli::tensor::rounded;
 
 /// A bias in 32 bits has the scale of the products that it is added to, and need not use all of its
 /// codes: its steps are no finer than those of so many bits.
 const FINE: u32 = 17;
 
-/// How many values are judged together.
-pub(super) const ROW: usize = 32;
-
-/// How many of them are held against the farthest side by side.
-const LANES: usize = 8;
+/// How many values are judged together where not all of many are rounded.
+const ROW: usize = 32;
 
 /// What became of values that are the same or rounded.
 #[derive(Default)]
@@ -56,12 +56,26 @@ pub(super) struct Grid {
 impl Grid {
     /// Of a reference's weight and the converted one, in whose codes it may be stored.
     pub(super) fn of(of: [&Elements; 2], stored: Option<ElementType>) -> TractResult<Option<Grid>> {
-        let [reference, converted] = of;
-        let Some(target) = Reach::of(converted.ty) else { return Ok(None) };
+        let [_, converted] = of;
         let narrow = match stored {
             Some(stored) => Some(stored),
             None => narrower(converted)?,
         };
+        Ok(Grid::in_codes(of, stored, narrow))
+    }
+
+    /// The same where the weight is stored in codes, whose error is bounded by the peak.
+    pub(super) fn of_codes(of: [&Elements; 2], stored: Option<ElementType>) -> Option<Grid> {
+        let grid = Grid::in_codes(of, stored, Some(stored?));
+        grid.filter(|grid| grid.unit.is_none())
+    }
+
+    fn in_codes(
+        [reference, converted]: [&Elements; 2],
+        stored: Option<ElementType>,
+        narrow: Option<ElementType>,
+    ) -> Option<Grid> {
+        let target = Reach::of(converted.ty)?;
         let reach = narrow.and_then(Reach::of);
         let (unit, relative, step) = match (narrow, reach) {
             (Some(ty), Some(Reach::Float(float))) if ty.bits() < 16 => {
@@ -75,7 +89,7 @@ impl Grid {
             _ => (Some(target), 0.0, 0.0),
         };
         let reference = Reach::of(reference.ty).filter(|reach| matches!(reach, Reach::Float(_)));
-        Ok(Some(Grid { target, unit, reference, relative, step }))
+        Some(Grid { target, unit, reference, relative, step })
     }
 
     /// What became of a value. `peak` is the largest magnitude in the reference, `end` in the
@@ -102,33 +116,72 @@ impl Grid {
         }
     }
 
-    /// Counts what became of values, where all are the same or rounded; `None` where one asks for a
-    /// closer look.
+    /// Counts what became of so many values, as far as they are numbers, a row at a time: rows that
+    /// have a value which asks for a closer look are left.
     #[inline(always)]
-    pub(super) fn rounded(&self, x: &[f64; ROW], y: &[f64; ROW], peak: f64) -> Option<Rounded> {
+    pub(super) fn rounded_rows(
+        &self,
+        (x, y): (&[f64], &[f64]),
+        peak: f64,
+        length: usize,
+        mut leave: impl FnMut(Range<usize>),
+    ) -> Rounded {
+        let mut together = Rounded::default();
+        let mut held = 0;
+        for (x, y) in x.chunks(AT_ONCE).zip(y.chunks(AT_ONCE)) {
+            match self.rounded(x, y, peak) {
+                Some(rounded) => together.add(&rounded),
+                None => {
+                    let rows = x.as_chunks::<ROW>().0.iter().zip(y.as_chunks::<ROW>().0);
+                    for (place, (x, y)) in rows.enumerate() {
+                        match self.rounded(x, y, peak) {
+                            Some(rounded) => together.add(&rounded),
+                            None => leave(held + place * ROW..held + (place + 1) * ROW),
+                        }
+                    }
+                    let whole = x.len() / ROW * ROW;
+                    if whole < x.len() {
+                        leave(held + whole..held + x.len());
+                    }
+                }
+            }
+            held += x.len();
+        }
+        if held < length {
+            leave(held..length);
+        }
+        together
+    }
+
+    /// Counts what became of values, where all are the same or rounded; `None` where one asks for a
+    /// closer look, or what is behind the last that are taken together.
+    #[inline(always)]
+    fn rounded(&self, x: &[f64], y: &[f64], peak: f64) -> Option<Rounded> {
         let (relative, step) = match self.unit {
             None => (self.relative, self.step * peak),
             Some(_) => (0.0, f64::NEG_INFINITY),
         };
-        let (mut exact, mut near, mut flushed, mut apart) = (0, 0, 0, [0.0; ROW]);
-        for (apart, (x, y)) in apart.iter_mut().zip(x.iter().zip(y)) {
-            *apart = (x - y).abs();
-            let is_finite = (x.abs() < f64::INFINITY) & (y.abs() < f64::INFINITY);
-            let is_same = x == y;
-            let is_near = !is_same & (*apart <= relative * x.abs() + step);
-            exact += u64::from(is_finite & is_same);
-            near += u64::from(is_finite & is_near);
-            flushed += u64::from(is_finite & is_near & (*y == 0.0));
-        }
         // Lanes that do not wait for one another.
-        let mut farthest = [0.0f64; LANES];
-        for lanes in apart.as_chunks::<LANES>().0 {
-            for (most, apart) in farthest.iter_mut().zip(lanes) {
-                *most = if apart > most { *apart } else { *most };
+        let [mut exact, mut near, mut flushed] = [[0u64; SIDE_BY_SIDE]; 3];
+        let mut farthest = [0.0f64; SIDE_BY_SIDE];
+        let (all_x, all_y) = (x.as_chunks::<SIDE_BY_SIDE>().0, y.as_chunks::<SIDE_BY_SIDE>().0);
+        for (x, y) in all_x.iter().zip(all_y) {
+            for side in 0..SIDE_BY_SIDE {
+                let (x, y) = (x[side], y[side]);
+                let apart = (x - y).abs();
+                let is_finite = (x.abs() < f64::INFINITY) & (y.abs() < f64::INFINITY);
+                let is_same = x == y;
+                let is_near = !is_same & (apart <= relative * x.abs() + step);
+                exact[side] += u64::from(is_finite & is_same);
+                near[side] += u64::from(is_finite & is_near);
+                flushed[side] += u64::from(is_finite & is_near & (y == 0.0));
+                farthest[side] = if apart > farthest[side] { apart } else { farthest[side] };
             }
         }
+        let [exact, near, flushed] = [exact, near, flushed].map(|all| all.iter().sum());
         let farthest = farthest.into_iter().fold(0.0, f64::max);
-        (exact + near == ROW as u64).then_some(Rounded { exact, near, flushed, farthest })
+        let is_all = exact + near == x.len() as u64;
+        is_all.then_some(Rounded { exact, near, flushed, farthest })
     }
 
     fn is_near(&self, x: Number, y: Number, peak: f64) -> bool {

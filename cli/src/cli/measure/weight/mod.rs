@@ -1,7 +1,7 @@
 //! What became of a weight.
 //!
 //! - `change`: of its values one by one, by the `grid` that they are rounded to, counted in
-//!   `outcomes`
+//!   `outcomes`; `most`: of most of them while they are read
 //! - `alike`: of all of them alike
 //! - `steps`: how far the scales of codes put values off; `ends`: what lies beyond the least and
 //!   the greatest code
@@ -12,5 +12,6 @@ pub(crate) mod change;
 pub(crate) mod compensated;
 pub(crate) mod ends;
 mod grid;
+mod most;
 mod outcomes;
 pub(crate) mod steps;

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use tract_onnx::pb::AttributeProto;
 use tract_onnx_cast::interpreter::SharedTensor;
+use tract_onnx_cast::kernel::Level;
 
 use crate::cli::measure::reach::relative;
 use crate::cli::tensor::elements;
@@ -60,20 +61,36 @@ impl CodeSteps {
         CodeSteps { share: self.share + share, least: self.least + least, ..self }
     }
 
-    /// Adds how far each of some elements, which are these numbers, may be off.
-    pub(crate) fn add_doubts(&self, places: Range<usize>, values: &[f64], doubts: &mut Vec<f64>) {
-        let (first, mut place) = (doubts.len(), places.start);
-        while place < places.end {
+    /// How far each of some elements, which are these numbers, may be off: put in the place of
+    /// other doubts.
+    pub(crate) fn doubts_in(&self, places: Range<usize>, values: &[f64], doubts: &mut Vec<f64>) {
+        doubts.resize(values.len(), 0.0);
+        let (mut place, mut left, mut values) = (places.start, &mut **doubts, values);
+        while place < places.end && !left.is_empty() {
             let (run, scale, is_one) = self.run(place);
-            let run = run.min(places.end - place);
-            match self.scales.get(scale) {
-                Some(scale) if is_one => doubts.resize(doubts.len() + run, *scale),
-                _ => doubts.extend_from_slice(self.scales.get(scale..scale + run).unwrap_or(&[])),
-            }
-            place += run;
+            let run = run.clamp(1, left.len());
+            let scales = self.scales.get(scale..scale + if is_one { 1 } else { run });
+            let (some, doubts_behind) = left.split_at_mut(run);
+            let (of_these, values_behind) = values.split_at(run);
+            Level::best().run(
+                #[inline(always)]
+                || self.put(scales.unwrap_or_default(), of_these, some),
+            );
+            (place, left, values) = (place + run, doubts_behind, values_behind);
         }
-        let add = |(doubt, x): (&mut f64, &f64)| *doubt += self.least + relative(*x, self.share);
-        doubts.iter_mut().skip(first).zip(values).for_each(add);
+    }
+
+    /// Puts how far elements may be off that have one scale, or each its own.
+    #[inline(always)]
+    fn put(&self, scales: &[f64], values: &[f64], doubts: &mut [f64]) {
+        // The compiler does not know that these stay the same while doubts are written.
+        let (share, least) = (self.share, self.least);
+        let doubt = |scale: f64, x: f64| scale + (least + relative(x, share));
+        let places = doubts.iter_mut().zip(values);
+        match scales {
+            [scale] => places.for_each(|(place, x)| *place = doubt(*scale, *x)),
+            _ => places.zip(scales).for_each(|((place, x), scale)| *place = doubt(*scale, *x)),
+        }
     }
 
     /// How many scales there are.
@@ -190,8 +207,8 @@ mod tests {
                 0.5 * scale + 8.0 + 0.25 * values[place]
             };
             for places in [0..count, 1..count, 2..count - 1, 3..4] {
-                let mut got = vec![];
-                steps.add_doubts(places.clone(), &values[places.clone()], &mut got);
+                let mut got = vec![9.0; 3];
+                steps.doubts_in(places.clone(), &values[places.clone()], &mut got);
                 let wanted: Vec<f64> = places.clone().map(wanted).collect();
                 assert_eq!(got, wanted, "{codes:?} by {shape:?} along {axis}, {places:?}");
             }

@@ -253,44 +253,89 @@ fn turned<T: Copy + Default>(elements: &[T], rows: usize, columns: usize) -> Opt
 /// As [`turned`], of codes of 4 bits that are two to a byte, before and after: the columns are
 /// even.
 fn turned_pairs(bytes: &[u8], rows: usize, columns: usize) -> Option<Vec<u8>> {
-    const TILE: usize = 32;
-    let (stride, half) = (bytes.len().checked_div(rows)?, rows / 2);
+    let stride = bytes.len().checked_div(rows)?;
     let mut turned = vec![0; rows.checked_mul(columns / 2)?];
-    for left in (0..columns / 2).step_by(TILE) {
-        let right = (columns / 2).min(left + TILE);
-        if rows % 2 == 1 {
-            for (row, bytes) in bytes.chunks_exact(stride.max(1)).enumerate() {
-                turn_row(bytes.get(left..right)?, &mut turned, (row, rows), left)?;
-            }
-            continue;
-        }
-        for (place, pair) in bytes.chunks_exact(2 * stride.max(1)).enumerate() {
-            let (low, high) = (pair.get(left..right)?, pair.get(stride + left..stride + right)?);
-            let made = turned.get_mut(2 * left * half..)?.chunks_exact_mut(2 * half);
-            for ((low, high), made) in low.iter().zip(high).zip(made) {
-                *made.get_mut(place)? = low & 15 | high << 4;
-                *made.get_mut(half + place)? = low >> 4 | high & 0xf0;
-            }
+    // Of an odd number of rows every other column begins in the middle of a byte, which the last
+    // code of the column before it begins.
+    let (is_odd, middle) = (rows % 2 == 1, rows / 2);
+    let low = |one: u64, other: u64| one & LOW | (other & LOW) << 4;
+    turn_columns(bytes, (stride, columns), (&mut turned, rows, 0), low)?;
+    let high = |one: u64, other: u64| (one >> 4) & LOW | other & (LOW << 4);
+    let rest = bytes.get(if is_odd { stride } else { 0 }..)?;
+    turn_columns(rest, (stride, columns), (&mut turned, rows, middle + rows % 2), high)?;
+    if is_odd {
+        let (first, last) = (bytes.get(..columns / 2)?, bytes.get((rows - 1) * stride..)?);
+        let middles = turned.get_mut(middle..)?.iter_mut().step_by(rows);
+        for ((first, last), made) in first.iter().zip(last).zip(middles) {
+            *made = last & 15 | first & 0xf0;
         }
     }
     Some(turned)
 }
 
-/// Puts codes of a row of so many, two to a byte from a byte of the row on, to their places in a
-/// transpose, which is of zeros there.
-fn turn_row(
+/// The lower half of each byte.
+const LOW: u64 = 0x0f0f_0f0f_0f0f_0f0f;
+
+/// Puts what becomes of each pair of rows, eight bytes at once, into a column: of the first byte of
+/// each row into the first column, which begins at a place, and the next ones so many bytes behind.
+fn turn_columns(
     bytes: &[u8],
-    turned: &mut [u8],
-    (row, rows): (usize, usize),
-    first: usize,
+    (stride, columns): (usize, usize),
+    (turned, behind, first): (&mut [u8], usize, usize),
+    pair: impl Fn(u64, u64) -> u64,
 ) -> Option<()> {
-    for (place, byte) in (first..).zip(bytes) {
-        for (column, code) in [(2 * place, byte & 15), (2 * place + 1, byte >> 4)] {
-            let at = column * rows + row;
-            *turned.get_mut(at / 2)? |= code << (4 * (at % 2));
+    const SIDE: usize = 8;
+    // As many columns as are written at once are lines that the cache holds.
+    const TILE: usize = 8 * SIDE;
+    let (width, double) = (columns / 2, (2 * stride).max(1));
+    for left in (0..width).step_by(TILE) {
+        let right = width.min(left + TILE);
+        for (group, pairs) in bytes.chunks(SIDE * double).enumerate() {
+            let count = pairs.len() / double;
+            for at in (left..right).step_by(SIDE) {
+                let mut square = [0; SIDE];
+                for (place, rows) in square.iter_mut().zip(pairs.chunks_exact(double)) {
+                    let (one, other) = rows.split_at_checked(stride)?;
+                    *place = pair(word(one.get(at..width)?), word(other.get(at..width)?));
+                }
+                let made = turned.get_mut(at * behind + first + group * SIDE..)?;
+                let made = made.chunks_mut(behind.max(1)).take(right - at);
+                for (column, made) in transposed(square).into_iter().zip(made) {
+                    let column = column.to_le_bytes();
+                    match made.first_chunk_mut().filter(|_| count == SIDE) {
+                        Some(made) => *made = column,
+                        None => made.get_mut(..count)?.copy_from_slice(column.get(..count)?),
+                    }
+                }
+            }
         }
     }
     Some(())
+}
+
+/// The first bytes as one word, whose lowest byte is the first; zeros stand for those that are not
+/// there.
+fn word(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk() {
+        Some(word) => u64::from_le_bytes(*word),
+        None => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
+}
+
+/// A square of bytes, transposed: each word is a row, and its lowest byte is the first.
+fn transposed(mut square: [u64; 8]) -> [u64; 8] {
+    let mut swap = |distance: usize, mask: u64| {
+        let bits = 8 * distance;
+        for place in (0..8).filter(|place| place & distance == 0) {
+            let (one, other) = (square[place], square[place + distance]);
+            square[place] = one & mask | (other & mask) << bits;
+            square[place + distance] = (one >> bits) & mask | other & !mask;
+        }
+    };
+    swap(1, 0x00ff_00ff_00ff_00ff);
+    swap(2, 0x0000_ffff_0000_ffff);
+    swap(4, 0x0000_0000_ffff_ffff);
+    square
 }
 
 #[cfg(test)]
@@ -299,9 +344,17 @@ mod tests {
 
     #[test]
     fn pairs_are_turned_as_their_codes_are() {
-        for (rows, padded, columns) in
-            [(2, 2, 2), (4, 8, 6), (10, 144, 134), (66, 64, 64), (1, 2, 2), (7, 144, 134)]
-        {
+        for (rows, padded, columns) in [
+            (2, 2, 2),
+            (4, 8, 6),
+            (10, 144, 134),
+            (66, 64, 64),
+            (1, 2, 2),
+            (7, 144, 134),
+            (16, 32, 30),
+            (17, 32, 32),
+            (51, 320, 290),
+        ] {
             let bytes: Vec<u8> = (0..rows * padded / 2).map(|at| (at * 37 % 256) as u8).collect();
             let codes = unpacked(&bytes, 4, rows, padded).expect("codes");
             let wanted = in_pairs(&turned(&codes, rows, columns).expect("codes"));

@@ -98,11 +98,8 @@ pub(super) fn laid_out(exact: &SharedTensor, held: &SharedTensor) -> Option<(Sha
     match (shape, wanted) {
         ([rows, columns], [..]) if rows == columns && shape == wanted => {
             let turned = turned()?;
-            let off = |weight: &SharedTensor| {
-                let (x, y) = (numbers(weight)?, numbers(held)?);
-                Some(x.iter().zip(&y).map(|(x, y)| (x - y).abs().min(f64::MAX)).sum::<f64>())
-            };
-            let is_turned = off(&turned)? < off(exact)?;
+            let (of_turned, of_exact) = apart(&turned, exact, held)?;
+            let is_turned = of_turned < of_exact;
             Some((if is_turned { turned } else { exact.clone() }, is_turned))
         }
         _ if shape == wanted => Some((exact.clone(), false)),
@@ -111,6 +108,23 @@ pub(super) fn laid_out(exact: &SharedTensor, held: &SharedTensor) -> Option<(Sha
         }
         _ => None,
     }
+}
+
+/// How far the elements of either of two values are from those of a third, added up in their order.
+fn apart(one: &SharedTensor, other: &SharedTensor, from: &SharedTensor) -> Option<(f64, f64)> {
+    let [mut one, mut other, mut from_these] =
+        [one, other, from].map(|(ty, tensor)| NumberReader::of(*ty, tensor));
+    let off = |x: &f64, y: &f64| (x - y).abs().min(f64::MAX);
+    let (mut of_one, mut of_other) = (0.0, 0.0);
+    for places in blocks(from.1.len()) {
+        let from = from_these.numbers(places.clone())?;
+        let (one, other) = (one.numbers(places.clone())?, other.numbers(places)?);
+        for (y, (one, other)) in from.iter().zip(one.iter().zip(other)) {
+            of_one += off(one, y);
+            of_other += off(other, y);
+        }
+    }
+    Some((of_one, of_other))
 }
 
 /// The inputs of a run that tensors were saved of with other ones, or perhaps with other ones.

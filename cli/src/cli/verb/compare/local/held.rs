@@ -20,7 +20,7 @@ pub(super) struct HeldElements<'a> {
 }
 
 /// An element, how far it is off, and by how much rounding may put it off.
-#[derive(Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Worst {
     pub(super) place: usize,
     pub(super) got: f64,
@@ -34,7 +34,7 @@ pub(super) struct Worst {
 }
 
 /// What the elements of a value are off, and what rounding may put them off, by their powers.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Whole {
     error: f64,
     own: f64,
@@ -43,6 +43,17 @@ pub(super) struct Whole {
     fourth: f64,
     /// The element that is farthest off.
     pub(super) largest: Worst,
+}
+
+/// What some elements are off, and what rounding may put them off, by their powers, as [`Whole`]
+/// has it.
+pub(super) struct WholeSums {
+    pub(super) error: f64,
+    pub(super) own: f64,
+    pub(super) doubt: f64,
+    pub(super) fourth: f64,
+    /// How far the farthest is off.
+    pub(super) largest: f64,
 }
 
 /// Where so many elements have doubts of a size, chance does not put the power of them all off by
@@ -161,6 +172,16 @@ impl Whole {
         self.own += power(owns);
         self.doubt += power(doubts);
         self.fourth += power(squares);
+    }
+
+    /// The same of elements by what they come to, which was found elsewhere, none of them farther
+    /// off than the largest so far.
+    #[inline(always)]
+    pub(super) fn add_sums(&mut self, sums: &WholeSums) {
+        self.error += sums.error;
+        self.own += sums.own;
+        self.doubt += sums.doubt;
+        self.fourth += sums.fourth;
     }
 
     #[cold]

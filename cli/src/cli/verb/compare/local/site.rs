@@ -11,7 +11,7 @@ use super::numbers::{largest, rounding};
 use crate::cli::measure::lanes::{AT_ONCE, Room, greatest, power};
 
 /// A value of both models.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(super) struct Site {
     pub(super) converted: String,
     pub(super) reference: String,
@@ -96,6 +96,18 @@ impl Site {
             self.power += power(sizes);
             self.largest = self.largest.max(greatest(errors));
         }
+    }
+}
+
+impl Site {
+    /// The same of what was measured elsewhere, where all are numbers that the type can hold: the
+    /// power of the errors and that of the reference, and the largest error.
+    #[inline(always)]
+    pub(super) fn local_sums(&mut self, (noise, power): (f64, f64), most: f64, ty: ElementType) {
+        self.unit = rounding(ty);
+        self.noise += noise;
+        self.power += power;
+        self.largest = self.largest.max(most);
     }
 }
 

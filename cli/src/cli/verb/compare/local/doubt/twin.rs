@@ -94,6 +94,10 @@ impl Doubt {
     /// How far each of some elements, which are these numbers, may be off: put in the place of
     /// other doubts.
     fn doubts_in(&self, places: Range<usize>, values: &[f64], doubts: &mut Vec<f64>) {
+        if let Doubt::Steps(steps) = self {
+            steps.doubts_in(places, values, doubts);
+            return;
+        }
         doubts.clear();
         match self {
             Doubt::Each(all) => doubts.extend_from_slice(all.get(places).unwrap_or_default()),
@@ -103,7 +107,7 @@ impl Doubt {
                 let doubt = |x: &f64| if x.is_finite() { x.abs() * share + least } else { 0.0 };
                 doubts.extend(values.iter().map(doubt));
             }
-            Doubt::Steps(steps) => steps.add_doubts(places, values, doubts),
+            Doubt::Steps(_) => {}
         }
     }
 }

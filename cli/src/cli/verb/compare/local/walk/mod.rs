@@ -6,8 +6,8 @@
 //! rounding: the reference's own tensor, or what the node makes of twins. What a twin is off, no
 //! rounding explains beyond the doubt that is left, nor what the reference rounds itself (`own`).
 //!
-//! - `pair`: holds a value against the reference's, and puts that in its place; `layout`: in
-//!   another order of axes
+//! - `pair`: holds a value against the reference's, and puts that in its place; `plain`: elements
+//!   of which none asks for a closer look; `layout`: in another order of axes
 //! - `values`: twins of what nothing before has one of; `bodies`: those that go into bodies and out
 //! - `common`: nodes that both models have; `order`: what lies behind a value and before it
 
@@ -17,6 +17,7 @@ mod layout;
 mod order;
 pub(super) mod own;
 mod pair;
+mod plain;
 mod values;
 
 use std::cell::LazyCell;

@@ -19,12 +19,13 @@ use super::super::site::Site;
 use super::super::trace::shared;
 use super::Walk;
 use super::layout::in_layout_of;
+use super::plain::{Block, Margin, PlainBounds};
 use super::values::{INSIDE, held_in, is_mask};
 use crate::cli::measure::elements::Elements;
 use crate::cli::measure::lanes::AT_ONCE;
 use crate::cli::measure::reals::NumberReader;
 use crate::cli::measure::weight::compensated::CodedWeight;
-use crate::cli::measure::weight::ends::CutOffPower;
+use crate::cli::measure::weight::ends::{CutOffPower, EndCodes};
 
 /// How many roundings of the reference's type two ways to compute one value may be apart.
 const ROUNDINGS: f64 = 16.0;
@@ -197,7 +198,7 @@ impl Walk<'_> {
             }
             return Some(site);
         }
-        let (mut whole, mut bounds) = (Whole::default(), Bounds::default());
+        let (mut whole, mut doubts, mut is_end) = (Whole::default(), vec![], vec![]);
         let is_made = is_one(made, got);
         let [mut wants, mut gots, mut mades] =
             [want, got, made].map(|(ty, tensor)| NumberReader::of(*ty, tensor));
@@ -207,26 +208,26 @@ impl Walk<'_> {
             let start = places.start;
             let (want, got) = (wants.numbers(places.clone())?, gots.numbers(places.clone())?);
             let made = if is_made { got } else { mades.numbers(places.clone())? };
-            let Bounds { doubts, is_end } = &mut bounds;
-            doubts.clear();
             if is_doubted {
-                twin.doubts_in(places.clone(), got, doubts);
+                twin.doubts_in(places.clone(), got, &mut doubts);
+            } else {
+                doubts.clear();
             }
             doubts.resize(got.len(), 0.0);
             if let Some(own) = of_reference {
                 let both = doubts.iter_mut().zip(own.iter().skip(start));
                 both.for_each(|(doubt, own)| *doubt = doubt.max(*own));
             }
-            is_end.clear();
-            if let Some(((held, lost), codes)) = ends.as_mut().zip(codes.as_mut()) {
-                held.ends.lies_beyond(codes.numbers(places)?, (got, want), (is_end, lost));
-            }
-            is_end.resize(got.len(), false);
-            let block = Block { start, made, want, got };
+            let codes = match codes.as_mut() {
+                Some(codes) => codes.numbers(places)?,
+                None => &[],
+            };
+            let block = Block { start, made, want, got, codes, doubts: &doubts };
             let whole = is_doubted.then_some(&mut whole);
+            let ends = ends.as_mut().map(|(held, lost)| (held.ends, &mut **lost));
             Level::best().run(
                 #[inline(always)]
-                || block.hold(&margin, &mut bounds, (&mut site, ty, whole)),
+                || block.hold(&margin, &mut is_end, ends, (&mut site, ty, whole)),
             );
         }
         if is_doubted {
@@ -251,32 +252,6 @@ fn is_one(value: &SharedTensor, other: &SharedTensor) -> bool {
     value.0 == other.0 && Arc::ptr_eq(&value.1, &other.1)
 }
 
-/// By how much two sound ways to compute an element may be apart.
-struct Margin {
-    /// For each unit of its size.
-    unit: f64,
-    least: f64,
-    /// Where the twin's type ends.
-    end: f64,
-    /// Whether the conversion has a mask that is cut off.
-    cuts_masks: bool,
-}
-
-/// What bounds how far elements are off: by how much each may be, and whether a type ends at it.
-#[derive(Default)]
-struct Bounds {
-    doubts: Vec<f64>,
-    is_end: Vec<bool>,
-}
-
-/// Elements that follow one another, as numbers of one length.
-struct Block<'a> {
-    start: usize,
-    made: &'a [f64],
-    want: &'a [f64],
-    got: &'a [f64],
-}
-
 impl Block<'_> {
     /// Holds the elements against the reference's, so many together that what is known of them
     /// stays in the nearest cache.
@@ -284,28 +259,178 @@ impl Block<'_> {
     fn hold(
         &self,
         margin: &Margin,
-        bounds: &mut Bounds,
+        is_end: &mut Vec<bool>,
+        mut ends: Option<(EndCodes, &mut CutOffPower)>,
         (site, ty, mut whole): (&mut Site, ElementType, Option<&mut Whole>),
     ) {
-        let (mut own, Bounds { doubts, is_end }) = ([0.0; AT_ONCE], bounds);
+        let bounds = PlainBounds::of(margin, ty, ends.as_ref().map(|(ends, _)| ends));
         let sides = self.made.chunks(AT_ONCE).zip(self.want.chunks(AT_ONCE));
-        let sides = sides.zip(self.got.chunks(AT_ONCE));
-        let bounds = doubts.chunks(AT_ONCE).zip(is_end.chunks_mut(AT_ONCE));
-        for (part, (((made, want), got), (doubts, is_end))) in sides.zip(bounds).enumerate() {
-            site.local(made, want, ty);
-            let places = own.iter_mut().zip(is_end.iter_mut());
-            for ((own, is_end), (got, want)) in places.zip(got.iter().zip(want)) {
-                let size = want.abs().max(got.abs()).min(f64::MAX);
-                *own = margin.unit * size + margin.least;
-                *is_end |= want.is_finite() & (want.abs() > margin.end)
-                    | is_mask(*got, *want, margin.cuts_masks);
+        let sides = sides.zip(self.got.chunks(AT_ONCE).zip(self.doubts.chunks(AT_ONCE)));
+        let mut codes = self.codes.chunks(AT_ONCE);
+        for (part, ((made, want), (got, doubts))) in sides.enumerate() {
+            let codes = codes.next().unwrap_or_default();
+            let part = Block { start: self.start + part * AT_ONCE, made, want, got, codes, doubts };
+            let largest = whole.as_ref().map_or(f64::INFINITY, |whole| whole.largest.error);
+            let plain = bounds.as_ref().and_then(
+                #[inline(always)]
+                |bounds| bounds.sums(&part).filter(|sums| sums.whole.largest <= largest),
+            );
+            let ends = ends.as_mut().map(|(ends, lost)| (&*ends, &mut **lost));
+            let Some(sums) = plain else {
+                part.hold_each(margin, is_end, ends, (site, ty, whole.as_deref_mut()));
+                continue;
+            };
+            site.local_sums((sums.noise, sums.power), sums.largest, ty);
+            if let Some((_, lost)) = ends {
+                lost.add(sums.cut_off, sums.power);
             }
-            let (first, own) = (self.start + part * AT_ONCE, &own[..want.len()]);
-            let held = HeldElements { first, got, want, own, doubts, is_end };
-            site.worst.hold(&held);
             if let Some(whole) = &mut whole {
-                whole.add(&held);
+                whole.add_sums(&sums.whole);
             }
         }
+    }
+
+    /// Holds no more than are looked at together.
+    #[inline(never)]
+    fn hold_each(
+        &self,
+        margin: &Margin,
+        is_end: &mut Vec<bool>,
+        ends: Option<(&EndCodes, &mut CutOffPower)>,
+        (site, ty, whole): (&mut Site, ElementType, Option<&mut Whole>),
+    ) {
+        let Block { start: first, made, want, got, codes, doubts } = *self;
+        is_end.clear();
+        if let Some((ends, lost)) = ends {
+            ends.lies_beyond(codes, (got, want), (is_end, lost));
+        }
+        is_end.resize(want.len(), false);
+        let mut own = [0.0; AT_ONCE];
+        Level::best().run(
+            #[inline(always)]
+            || {
+                site.local(made, want, ty);
+                let places = own.iter_mut().zip(is_end.iter_mut());
+                for ((own, is_end), (got, want)) in places.zip(got.iter().zip(want)) {
+                    let size = want.abs().max(got.abs()).min(f64::MAX);
+                    *own = margin.unit * size + margin.least;
+                    *is_end |= want.is_finite() & (want.abs() > margin.end)
+                        | is_mask(*got, *want, margin.cuts_masks);
+                }
+                let own = own.get(..want.len()).unwrap_or_default();
+                let held = HeldElements { first, got, want, own, doubts, is_end };
+                site.worst.hold(&held);
+                if let Some(whole) = whole {
+                    whole.add(&held);
+                }
+            },
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ELEMENTS: usize = 3 * AT_ONCE + 5;
+
+    /// A number between -1 and 1 of a place.
+    fn number(place: usize, of: usize) -> f64 {
+        let mixed = (place * 4 + of + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        mixed as f64 / (1 << 23) as f64 - 1.0
+    }
+
+    fn site() -> Site {
+        Site {
+            converted: String::new(),
+            reference: String::new(),
+            node: String::new(),
+            op: String::new(),
+            is_sure: true,
+            is_replaced: false,
+            problem: None,
+            noise: 0.0,
+            power: 0.0,
+            largest: 0.0,
+            broken_off: 0,
+            beyond_type: 0,
+            unit: 0.0,
+            worst: Worst::default(),
+        }
+    }
+
+    /// All that is found of elements, in words that tell every bit of numbers.
+    fn found(
+        sides: [&[f64]; 5],
+        (ends, cuts_masks): (Option<EndCodes>, bool),
+        hold: impl Fn(
+            &Block,
+            &Margin,
+            Option<(EndCodes, &mut CutOffPower)>,
+            (&mut Site, ElementType, Option<&mut Whole>),
+        ),
+    ) -> String {
+        let [made, want, got, codes, doubts] = sides;
+        let margin = Margin { unit: 1e-6, least: 1e-30, end: 1e6, cuts_masks };
+        let (mut site, mut whole, mut lost) = (site(), Whole::default(), CutOffPower::default());
+        let block = Block { start: 7, made, want, got, codes, doubts };
+        let ends = ends.map(|ends| (ends, &mut lost));
+        hold(&block, &margin, ends, (&mut site, ElementType::Float16, Some(&mut whole)));
+        format!("{site:?} {whole:?} {lost:?}")
+    }
+
+    #[test]
+    fn elements_at_once_come_to_what_each_comes_to() {
+        let want: Vec<f64> = (0..ELEMENTS).map(|place| number(place, 0)).collect();
+        let moved = |place: usize, by: f64| want[place] + by * number(place, 1);
+        let got: Vec<f64> = (0..ELEMENTS).map(|place| moved(place, 0.1)).collect();
+        let made: Vec<f64> = (0..ELEMENTS).map(|place| moved(place, 0.2)).collect();
+        let codes: Vec<f64> = (0..ELEMENTS).map(|place| (place % 16) as f64).collect();
+        let doubts: Vec<f64> = (0..ELEMENTS).map(|place| 0.1 + number(place, 2).abs()).collect();
+        let odd = [f64::NAN, f64::INFINITY, -1e9, 2e6, 7e4, -2e4, 5.0, f64::MAX, -0.0];
+        let places = [0, AT_ONCE - 1, AT_ONCE + 8, ELEMENTS - 1];
+        let at = |place: usize| odd.into_iter().map(move |x| (place, x));
+        let changes: Vec<_> = places.into_iter().flat_map(at).collect();
+        let ends = EndCodes::of(ElementType::Uint4);
+        let mut all = std::collections::HashSet::new();
+        for (place, x) in changes {
+            for side in 0..6 {
+                let mut sides =
+                    [made.clone(), want.clone(), got.clone(), codes.clone(), doubts.clone()];
+                if let Some(changed) = sides.get_mut(side) {
+                    changed[place] = x;
+                }
+                for (ends, cuts_masks) in [(ends, false), (None, false), (ends, true)] {
+                    let sides = [0, 1, 2, 3, 4].map(|side| &*sides[side]);
+                    let sides = if ends.is_none() {
+                        [sides[0], sides[1], sides[2], &[], sides[4]]
+                    } else {
+                        sides
+                    };
+                    let at_once = found(sides, (ends, cuts_masks), |block, margin, ends, of| {
+                        block.hold(margin, &mut vec![], ends, of);
+                    });
+                    let each = found(sides, (ends, cuts_masks), |block, margin, mut ends, of| {
+                        let (site, ty, mut whole) = of;
+                        for start in (0..ELEMENTS).step_by(AT_ONCE) {
+                            let part = |side: &'_ [f64]| {
+                                let end = side.len().min(start + AT_ONCE);
+                                side.get(start..end).unwrap_or_default().to_vec()
+                            };
+                            let of_block =
+                                [block.made, block.want, block.got, block.codes, block.doubts];
+                            let [made, want, got, codes, doubts] = &of_block.map(part);
+                            let part = Block { start: 7 + start, made, want, got, codes, doubts };
+                            let ends = ends.as_mut().map(|(ends, lost)| (&*ends, &mut **lost));
+                            let of = (&mut *site, ty, whole.as_deref_mut());
+                            part.hold_each(margin, &mut vec![], ends, of);
+                        }
+                    });
+                    assert_eq!(at_once, each, "{x} at {place} of {side}");
+                    all.insert(each);
+                }
+            }
+        }
+        assert!(all.len() > 60);
     }
 }
