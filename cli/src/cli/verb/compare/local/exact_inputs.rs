@@ -97,9 +97,13 @@ pub(super) fn laid_out(exact: &SharedTensor, held: &SharedTensor) -> Option<(Sha
     let (shape, wanted) = (exact.1.shape(), held.1.shape());
     match (shape, wanted) {
         ([rows, columns], [..]) if rows == columns && shape == wanted => {
+            let is_nearer = |(of_turned, of_exact): (f64, f64)| of_turned < of_exact;
+            if let Some(first) = of_first_rows(exact, held).filter(is_clear) {
+                let is_turned = is_nearer(first);
+                return Some((if is_turned { turned()? } else { exact.clone() }, is_turned));
+            }
             let turned = turned()?;
-            let (of_turned, of_exact) = apart(&turned, exact, held)?;
-            let is_turned = of_turned < of_exact;
+            let is_turned = is_nearer(apart(&turned, exact, held)?);
             Some((if is_turned { turned } else { exact.clone() }, is_turned))
         }
         _ if shape == wanted => Some((exact.clone(), false)),
@@ -108,6 +112,27 @@ pub(super) fn laid_out(exact: &SharedTensor, held: &SharedTensor) -> Option<(Sha
         }
         _ => None,
     }
+}
+
+/// How many rows tell the order of most square matrices.
+const FIRST_ROWS: usize = 32;
+
+/// How far the first rows of a square matrix in either order, turned and as it is, are from those
+/// of another one.
+fn of_first_rows(exact: &SharedTensor, held: &SharedTensor) -> Option<(f64, f64)> {
+    let count = FIRST_ROWS.min(*exact.1.shape().first()?);
+    let part = |value: &SharedTensor, axis: usize| {
+        let part = value.1.slice(axis, 0, count).ok()?;
+        let part = if axis == 1 { part.permute_axes(&[1, 0]).ok()? } else { part };
+        Some((value.0, Arc::new(part)))
+    };
+    apart(&part(exact, 1)?, &part(exact, 0)?, &part(held, 0)?)
+}
+
+/// Whether one of two distances is so much less that what is left of the values does not matter.
+fn is_clear((one, other): &(f64, f64)) -> bool {
+    const CLEARLY: f64 = 4.0;
+    one * CLEARLY < *other || other * CLEARLY < *one
 }
 
 /// How far the elements of either of two values are from those of a third, added up in their order.
@@ -184,4 +209,37 @@ pub(super) fn saved_inputs(
         Ok(OnnxTensor::new(ty, tensor.clone())?)
     };
     model.input_names().into_iter().map(input).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: usize = 2 * FIRST_ROWS + 3;
+
+    fn matrix(element: impl Fn(usize, usize) -> f32) -> TractResult<SharedTensor> {
+        let places = (0..SIZE).flat_map(|row| (0..SIZE).map(move |column| (row, column)));
+        let all: Vec<f32> = places.map(|(row, column)| element(row, column)).collect();
+        Ok((ElementType::Float, Arc::new(Tensor::from_shape(&[SIZE, SIZE], &all)?)))
+    }
+
+    #[test]
+    fn a_square_matrix_has_the_order_in_which_it_is_nearer() -> TractResult<()> {
+        let element = |row: usize, column: usize| (row * 31 + column * 17 % 13) as f32;
+        let nudged = |x: f32| x + 0.25;
+        let exact = matrix(element)?;
+        let turned = matrix(|row, column| element(column, row))?;
+        let held = matrix(|row, column| nudged(element(row, column)))?;
+        assert_eq!(laid_out(&exact, &held), Some((exact.clone(), false)));
+        assert_eq!(laid_out(&turned, &held), Some((exact, true)));
+        // The first rows and columns are the same in either order.
+        let late = |row: usize, column: usize| {
+            if row.min(column) < FIRST_ROWS { 1.0 } else { element(row, column) }
+        };
+        let (exact, turned) = (matrix(late)?, matrix(|row, column| late(column, row))?);
+        let held = matrix(|row, column| nudged(late(row, column)))?;
+        assert_eq!(laid_out(&exact, &held), Some((exact.clone(), false)));
+        assert_eq!(laid_out(&turned, &held), Some((exact, true)));
+        Ok(())
+    }
 }
