@@ -207,15 +207,25 @@ impl Conversion {
         Ok(())
     }
 
-    /// Converts numbers, elements back to back and aligned as those of a tensor, over as many of
-    /// the target type. Fails where one of the two is STRING, and where they are not as many.
-    pub(crate) fn overwrite(&self, from: &[u8], to: &mut [u8]) -> TractResult<()> {
+    /// As [`Conversion::run`], of the bytes of numbers over those of as many of the target type: as
+    /// a tensor has them, back to back and aligned.
+    ///
+    /// # Errors
+    ///
+    /// When one of the two types is STRING, the bytes are not those of as many elements, or one of
+    /// the slices does not begin where such an element may be.
+    pub fn overwrite(&self, from: &[u8], to: &mut [u8]) -> Result<()> {
+        self.overwrite_checked(from, to).map_err(Error::of_argument)
+    }
+
+    fn overwrite_checked(&self, from: &[u8], to: &mut [u8]) -> TractResult<()> {
         let widths = self.from.carrier_bytes().zip(self.to.carrier_bytes());
         let (read, written) = widths.context("a STRING is no number")?;
-        let is_of_both = from.len() / read == to.len() / written
-            && from.len().is_multiple_of(read)
-            && to.len().is_multiple_of(written);
-        ensure!(is_of_both, "another number of elements");
+        let is_whole = from.len().is_multiple_of(read) && to.len().is_multiple_of(written);
+        ensure!(is_whole && from.len() / read == to.len() / written, "another number of elements");
+        let is_aligned =
+            from.as_ptr().align_offset(read) == 0 && to.as_ptr().align_offset(written) == 0;
+        ensure!(is_aligned, "the elements are not aligned");
         match &self.method {
             Method::Numeric(kernel) => kernel.overwrite(self.level, from, to),
             _ => to.copy_from_slice(from),

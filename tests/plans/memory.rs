@@ -98,10 +98,33 @@ fn a_cast_in_place_equals_one_that_is_not() -> TractResult<()> {
             for to in ElementType::ALL.iter().copied() {
                 let conversion = Conversion::new(from, to, Rules::default());
                 let (apart, in_place) = (conversion.run(&x), conversion.run_owned(x.clone()));
-                assert_eq!(apart?, in_place?, "{length} of {from} to {to}");
+                let apart = apart?;
+                assert_eq!(apart, in_place?, "{length} of {from} to {to}");
+                if [from, to].contains(&ElementType::String) {
+                    continue;
+                }
+                let mut over = Tensor::zero_dt(to.datum_type(), &[length])?;
+                over.as_bytes_mut().fill(1);
+                conversion.overwrite(x.as_bytes(), over.as_bytes_mut())?;
+                assert_eq!(apart, over, "{length} of {from} over {to}");
             }
         }
     }
+    Ok(())
+}
+
+#[test]
+fn a_cast_is_over_as_many_elements_that_are_aligned() -> TractResult<()> {
+    let cast = Conversion::new(ElementType::Float, ElementType::Int16, Rules::default());
+    let (x, mut y) = (Tensor::zero::<f32>(&[4])?, Tensor::zero::<i16>(&[4])?);
+    let (x, y) = (x.as_bytes(), y.as_bytes_mut());
+    assert!(cast.overwrite(x, y).is_ok() && cast.overwrite(&x[4..], &mut y[..6]).is_ok());
+    assert!(cast.overwrite(&x[4..], y).is_err() && cast.overwrite(x, &mut y[..6]).is_err());
+    assert!(cast.overwrite(&x[..14], y).is_err() && cast.overwrite(x, &mut y[..7]).is_err());
+    assert!(cast.overwrite(&x[1..13], &mut y[..6]).is_err());
+    assert!(cast.overwrite(&x[..12], &mut y[1..7]).is_err());
+    let text = Conversion::new(ElementType::Float, ElementType::String, Rules::default());
+    assert!(text.overwrite(x, y).is_err());
     Ok(())
 }
 

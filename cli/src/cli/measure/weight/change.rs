@@ -19,7 +19,7 @@ use crate::cli::measure::reals::blocks;
 use crate::cli::measure::value::{coordinates, shown};
 use crate::cli::measure::weight::grid::{Grid, Rounded};
 use crate::cli::measure::weight::most::Most;
-use crate::cli::measure::weight::outcomes::{ElementOutcomes, Halved};
+use crate::cli::measure::weight::outcomes::{ElementOutcomes, Halved, Halving};
 
 /// From how many elements on a constant is a weight, rather than a number of the computation or a
 /// shape.
@@ -298,9 +298,7 @@ impl WeightChange {
     fn is_plain_cast(&mut self, reference: &Elements, converted: &Elements) -> TractResult<bool> {
         let (from, to) = (reference.ty, converted.ty);
         let cast = Conversion::new(from, to, Rules::default());
-        let back = Conversion::new(to, from, Rules::default());
-        let is_half = matches!(to, ElementType::Float16 | ElementType::BFloat16);
-        let is_halved = is_half && from == ElementType::Float;
+        let mut halving = Halving::of(&cast)?;
         let (mut stats, mut found, mut most) =
             (CastStats::default(), ElementOutcomes::default(), 0.0f64);
         for places in parts(reference.len()) {
@@ -310,10 +308,13 @@ impl WeightChange {
                 found.add(Code::Exact, places.len() as u64);
                 continue;
             }
-            if from == to || cast.run(&x)?.as_bytes() != y.as_bytes() {
+            let (is_cast, halved) = match &mut halving {
+                Some(halving) => halving.halved(&x, &y)?,
+                None => (from != to && cast.run(&x)?.as_bytes() == y.as_bytes(), None),
+            };
+            if !is_cast {
                 return Ok(false);
             }
-            let halved = if is_halved { Halved::of(&x, &back.run(&y)?)? } else { None };
             match halved {
                 Some(Halved { exact, flushed, farthest }) => {
                     found.add(Code::Exact, exact);

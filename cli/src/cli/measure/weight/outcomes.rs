@@ -1,6 +1,9 @@
 //! What became of values, counted one by one or many together.
 
+use anyhow::Context;
 use tract_onnx::prelude::*;
+use tract_onnx_cast::kernel::Level;
+use tract_onnx_cast::{Conversion, ElementType, Rules};
 
 use crate::cli::found::finding::Code;
 use crate::cli::measure::reach::STANDS_FOR_INFINITY;
@@ -65,33 +68,81 @@ impl ElementOutcomes {
 }
 
 /// What an exact cast to half precision has made of FLOAT, none of which is infinite or NaN.
+#[derive(Default)]
 pub(super) struct Halved {
     pub(super) exact: u64,
     pub(super) flushed: u64,
     pub(super) farthest: f64,
 }
 
-impl Halved {
-    /// Counts what has come back; `None` where a value is infinite or NaN.
-    pub(super) fn of(wide: &Tensor, back: &Tensor) -> TractResult<Option<Halved>> {
-        // Few enough that no count overflows. Integers alone are counted many at once.
-        const ROW: usize = 1 << 12;
-        let (wide, back) = (wide.try_as_plain_ram()?, back.try_as_plain_ram()?);
-        let rows = wide.as_slice::<f32>()?.chunks(ROW).zip(back.as_slice::<f32>()?.chunks(ROW));
-        let (mut exact, mut flushed, mut farthest, mut is_odd) = (0u64, 0u64, 0u32, false);
-        for (wide, back) in rows {
-            let (mut same, mut gone) = (0u32, 0u32);
-            for (x, y) in wide.iter().zip(back) {
-                same += u32::from(x == y);
-                gone += u32::from((*y == 0.0) & (*x != 0.0));
-                // The difference is exact: it has fewer digits than the number that is rounded.
-                farthest = farthest.max((x - y).abs().to_bits());
-                is_odd |= !(x.is_finite() & y.is_finite());
-            }
-            exact += u64::from(same);
-            flushed += u64::from(gone);
+/// What tells the outcomes of a cast of FLOAT to half precision, some elements at a time, so that
+/// all of a pair of them stays in a near cache.
+pub(super) struct Halving {
+    cast: Conversion,
+    back: Conversion,
+    half: Tensor,
+    wide: Tensor,
+}
+
+/// How many elements are cast at once: few enough that no count overflows.
+const ROW: usize = 1 << 12;
+
+impl Halving {
+    /// Of a cast; `None` of any other than from FLOAT to half precision.
+    pub(super) fn of(cast: &Conversion) -> TractResult<Option<Halving>> {
+        let (from, to) = (cast.source(), cast.target());
+        let is_half = matches!(to, ElementType::Float16 | ElementType::BFloat16);
+        if !is_half || from != ElementType::Float {
+            return Ok(None);
         }
-        let farthest = f64::from(f32::from_bits(farthest));
-        Ok((!is_odd).then_some(Halved { exact, flushed, farthest }))
+        let [half, wide] = [to, from].map(|ty| Tensor::zero_dt(ty.datum_type(), &[ROW]));
+        let back = Conversion::new(to, from, Rules::default());
+        Ok(Some(Halving { cast: cast.clone(), back, half: half?, wide: wide? }))
+    }
+
+    /// Whether a tensor is what the cast makes of another one, and what has become of its values:
+    /// nothing is said of them where one is infinite or NaN. Fails when a tensor is not of its
+    /// type's carrier.
+    pub(super) fn halved(&mut self, x: &Tensor, y: &Tensor) -> TractResult<(bool, Option<Halved>)> {
+        const WIDE: usize = size_of::<f32>();
+        const HALF: usize = size_of::<u16>();
+        let mut all = Halved::default();
+        let (x, y) = (x.try_as_plain_ram()?, y.try_as_plain_ram()?);
+        let rows = x.as_bytes().chunks(ROW * WIDE).zip(y.as_bytes().chunks(ROW * HALF));
+        let mut is_odd = x.as_bytes().len() / WIDE != y.as_bytes().len() / HALF;
+        for ((bytes, y), x) in rows.zip(x.as_slice::<f32>()?.chunks(ROW)) {
+            let half = self.half.as_bytes_mut().get_mut(..y.len()).context("room for a row")?;
+            self.cast.overwrite(bytes, half)?;
+            if half != y {
+                return Ok((false, None));
+            }
+            let back = self.wide.as_bytes_mut().get_mut(..bytes.len()).context("room for a row")?;
+            self.back.overwrite(y, back)?;
+            let back = self.wide.try_as_plain_ram()?.as_slice::<f32>()?;
+            Level::best().run(
+                #[inline(always)]
+                || is_odd |= all.add(x, back),
+            );
+        }
+        Ok((true, (!is_odd).then_some(all)))
+    }
+}
+
+impl Halved {
+    /// Counts what has come back of values; whether one is infinite or NaN.
+    #[inline(always)]
+    fn add(&mut self, wide: &[f32], back: &[f32]) -> bool {
+        let (mut same, mut gone, mut farthest, mut is_odd) = (0u32, 0u32, 0u32, false);
+        for (x, y) in wide.iter().zip(back) {
+            same += u32::from(x == y);
+            gone += u32::from((*y == 0.0) & (*x != 0.0));
+            // The difference is exact: it has fewer digits than the number that is rounded.
+            farthest = farthest.max((x - y).abs().to_bits());
+            is_odd |= !(x.is_finite() & y.is_finite());
+        }
+        self.exact += u64::from(same);
+        self.flushed += u64::from(gone);
+        self.farthest = self.farthest.max(f64::from(f32::from_bits(farthest)));
+        is_odd
     }
 }
