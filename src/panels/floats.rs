@@ -1,6 +1,9 @@
 //! Panels of FLOAT that are written a part at a time, in the layout of tract's `PackedFormat`: of
 //! each K the elements of as many rows as a panel has, K behind K.
 
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use anyhow::Context;
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::tract_linalg::pack::PackedFormat;
@@ -13,8 +16,38 @@ const WIDTH: usize = size_of::<f32>();
 /// How many K of a panel are written at once: they stay in the nearest cache.
 const AT_ONCE: usize = 64;
 
+/// Memory of panels that nobody uses any more, for the next ones, which may be smaller.
+#[derive(Clone, Default)]
+pub(crate) struct PanelRoom(Arc<Mutex<Option<Tensor>>>);
+
+impl fmt::Debug for PanelRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PanelRoom")
+    }
+}
+
+impl PanelRoom {
+    /// Room for so many FLOATs or more. Fails when there is none.
+    fn take(&self, elements: usize) -> TractResult<Tensor> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match kept.filter(|kept| kept.len() >= elements) {
+            Some(kept) => Ok(kept),
+            None => Memory::default().written(f32::datum_type(), &[elements]),
+        }
+    }
+
+    /// Keeps what is larger than what is kept.
+    fn keep(&self, held: Tensor) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.as_ref().is_none_or(|kept| kept.len() < held.len()) {
+            *kept = Some(held);
+        }
+    }
+}
+
 /// The panels of an operand.
 pub(crate) struct FloatPanels {
+    room: PanelRoom,
     /// Holds the panels from `start` on, in bytes, where they are aligned.
     held: Tensor,
     start: usize,
@@ -31,14 +64,14 @@ impl FloatPanels {
     pub(crate) fn new(
         format: &PackedFormat,
         [k, rows]: [usize; 2],
-        memory: &Memory,
+        room: &PanelRoom,
     ) -> TractResult<FloatPanels> {
         let panel = format.single_panel_len(k);
         let all = panel.checked_mul(rows.div_ceil(format.r)).context("panels without end")?;
-        let room = all + format.alignment_bytes.div_ceil(WIDTH);
-        let held = memory.written(f32::datum_type(), &[room])?;
+        let held = room.take(all + format.alignment_bytes.div_ceil(WIDTH))?;
         let start = held.as_bytes().as_ptr().align_offset(format.alignment_bytes);
-        Ok(FloatPanels { held, start, panel_bytes: panel * WIDTH, r: format.r, k, rows })
+        let (room, panel_bytes) = (room.clone(), panel * WIDTH);
+        Ok(FloatPanels { room, held, start, panel_bytes, r: format.r, k, rows })
     }
 
     /// K and the rows.
@@ -103,6 +136,12 @@ impl FloatPanels {
     }
 }
 
+impl Drop for FloatPanels {
+    fn drop(&mut self) {
+        self.room.keep(std::mem::take(&mut self.held));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,6 +150,8 @@ mod tests {
 
     #[test]
     fn panels_are_those_that_tract_packs() -> TractResult<()> {
+        // Some begin in the memory of larger ones.
+        let room = PanelRoom::default();
         for (r, rows) in [(8, 8), (8, 21), (16, 48), (16, 3), (12, 25)] {
             let format = PackedFormat::new(f32::datum_type(), r, 64);
             for is_by_k in [true, false] {
@@ -120,7 +161,7 @@ mod tests {
                 let mut wanted = format.new_packed_buffer(K, rows)?;
                 let [k_axis, rows_axis] = if is_by_k { [0, 1] } else { [1, 0] };
                 format.repack_tensor_view(&mut wanted, &matrix.view(), k_axis, rows_axis)?;
-                let mut panels = FloatPanels::new(&format, [K, rows], &Memory::default())?;
+                let mut panels = FloatPanels::new(&format, [K, rows], &room)?;
                 // A part of the lines and what is left of them.
                 let (lines, part) = (shape[0], if is_by_k { 7 } else { r });
                 for first in (0..lines).step_by(part) {
@@ -142,6 +183,27 @@ mod tests {
                 }
             }
         }
+        Ok(())
+    }
+
+    #[test]
+    fn the_largest_room_is_kept() -> TractResult<()> {
+        let (room, format) = (PanelRoom::default(), PackedFormat::new(f32::datum_type(), 8, 64));
+        let kept = || {
+            let kept = room.0.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.as_ref().map(|kept| kept.as_bytes().as_ptr())
+        };
+        let panels = |rows: usize| FloatPanels::new(&format, [K, rows], &room);
+        let (large, small) = (panels(80)?, panels(8)?);
+        let address = large.held.as_bytes().as_ptr();
+        drop(large);
+        drop(small);
+        assert_eq!(kept(), Some(address));
+        let again = panels(24)?;
+        assert_eq!((again.held.as_bytes().as_ptr(), kept()), (address, None));
+        let larger = panels(800)?;
+        drop((larger, again));
+        assert_ne!(kept(), Some(address));
         Ok(())
     }
 }

@@ -30,6 +30,7 @@ use crate::onnx::node::{is_default_domain, refusal};
 use crate::ops::cast::op::OnnxCast;
 use crate::ops::quantize::op::OnnxQuantizer;
 use crate::ops::weights::streamed;
+use crate::panels::floats::PanelRoom;
 use crate::plug::guard::without_panic;
 use crate::plug::loader::CastOnnx;
 use crate::plug::model_types::output_element_types;
@@ -55,8 +56,8 @@ pub(super) struct Builder {
     counted: Mutex<Option<Arc<Counted>>>,
     /// What is kept of large outputs: they are those of one node after the other.
     memory: Memory,
-    /// The same of packed weights.
-    panels: Memory,
+    /// Where the weights of one node after the other are packed.
+    room: PanelRoom,
 }
 
 /// What a node was built for.
@@ -94,8 +95,8 @@ impl Builder {
     pub(super) fn new(onnx: CastOnnx, graph: &Graph, folder: Option<&Path>) -> Builder {
         let (folder, model) = (folder.map(Path::to_path_buf), graph.model().clone());
         let (built, last, counted) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let (memory, panels) = (Memory::default(), Memory::of_weights());
-        Builder { onnx, folder, model, built, last, counted, memory, panels }
+        let (memory, room) = (Memory::default(), PanelRoom::default());
+        Builder { onnx, folder, model, built, last, counted, memory, room }
     }
 
     /// tract's model of inputs and nothing else.
@@ -316,7 +317,7 @@ impl Builder {
         let (typed, audit) = without_panic(load)?;
         let runnable = |mut model: TypedModel| {
             share_memory(&mut model, &self.memory);
-            streamed::stream(&mut model, &self.panels)?;
+            streamed::stream(&mut model, &self.room)?;
             model.into_runnable()
         };
         let plan = match without_panic(|| runnable(typed.clone().into_optimized()?)) {

@@ -11,10 +11,9 @@ use crate::cast::element_type::ElementType;
 use crate::ops::cast::op::OnnxCast;
 use crate::ops::host::element_wise::typed_op;
 use crate::panels::Panels;
-use crate::panels::floats::FloatPanels;
+use crate::panels::floats::{FloatPanels, PanelRoom};
 use crate::tensor::conversion::Conversion;
 use crate::tensor::late;
-use crate::tensor::memory::Memory;
 
 /// How many bytes of FLOAT are packed at once.
 const PART: usize = 1 << 18;
@@ -29,7 +28,7 @@ struct PackAsRead {
     k_axis: usize,
     /// What makes FLOAT of the weights, if they are of half precision.
     widening: Option<Conversion>,
-    memory: Memory,
+    room: PanelRoom,
 }
 
 impl PartialEq for PackAsRead {
@@ -44,9 +43,9 @@ typed_op!(PackAsRead, "PackAsRead", |op| format!("{:?}", op.fact));
 
 /// Has a model pack matrices that are its inputs as they are read, into memory that others had.
 /// Fails where the model does not hold together.
-pub(crate) fn stream(model: &mut TypedModel, memory: &Memory) -> TractResult<()> {
+pub(crate) fn stream(model: &mut TypedModel, room: &PanelRoom) -> TractResult<()> {
     for input in model.inputs.clone() {
-        if let Some(patch) = patch(model, input, memory)? {
+        if let Some(patch) = patch(model, input, room)? {
             patch.apply(model)?;
         }
     }
@@ -56,7 +55,7 @@ pub(crate) fn stream(model: &mut TypedModel, memory: &Memory) -> TractResult<()>
 fn patch(
     model: &TypedModel,
     input: OutletId,
-    memory: &Memory,
+    room: &PanelRoom,
 ) -> TractResult<Option<TypedModelPatch>> {
     let fact = model.outlet_fact(input)?;
     let Some(&[first, last]) = fact.shape.as_concrete() else { return Ok(None) };
@@ -77,8 +76,8 @@ fn patch(
         format: format.clone(),
         fact,
         k_axis: packing.axes[0],
-        widening: widening.map(|conversion| conversion.clone().sharing(memory)),
-        memory: memory.clone(),
+        widening: widening.cloned(),
+        room: room.clone(),
     };
     let mut patch = TypedModelPatch::default();
     let weights = patch.tap_model(model, input)?;
@@ -94,7 +93,7 @@ impl PackAsRead {
         let [lines, length] = reader.shape();
         let is_by_k = (self.k_axis == 0) != reader.is_turned;
         let size = if is_by_k { [lines, length] } else { [length, lines] };
-        let mut panels = FloatPanels::new(&self.format, size, &self.memory)?;
+        let mut panels = FloatPanels::new(&self.format, size, &self.room)?;
         let at_once = (PART / size_of::<f32>() / length.max(1)).max(1);
         let at_once = if is_by_k { at_once } else { at_once.next_multiple_of(self.format.r) };
         let room = |ty: DatumType| Tensor::zero_dt(ty, &[at_once.min(lines), length]);
