@@ -36,6 +36,7 @@ use tract_onnx::tract_core::ops::scan::{InputMapping, Scan, iteration_count};
 
 use crate::onnx::node::refusal;
 use crate::ops::fixes::apart::{Apart, Keeps};
+use crate::ops::fixes::control::last_state::{self, Otherwise};
 use crate::ops::host::at_opset::imported;
 use crate::ops::host::hook::{Hook, HookSite, Wired, Wires};
 use crate::ops::host::hooked::build_hooked;
@@ -71,6 +72,7 @@ fn settled(site: &HookSite, model: &mut TypedModel, outlets: Wires) -> Wired {
     {
         keep_apart(scan)?;
         begin_anew(&mut scan.body);
+        return last_state::wire(model, node, Otherwise::Start, outlets);
     }
     Ok(outlets)
 }
