@@ -5,10 +5,14 @@ use std::fmt::Display;
 use tract_onnx::pb::TensorProto;
 use tract_onnx::pb::tensor_shape_proto::Dimension;
 use tract_onnx::prelude::*;
+use tract_onnx::tract_core::ops::matmul::optimized::OptMatMul;
+use tract_onnx::tract_core::ops::scan::OptScan;
 use tract_onnx_cast::interpreter::Interpreter;
 use tract_onnx_cast::{ElementType, OnnxTensor, onnx};
 
-use crate::common::proto::{Sketch, dim, graph_attribute, int, int64, shaped, symbol};
+use crate::common::proto::{
+    Sketch, dim, graph_attribute, int, int64, ints, shaped, symbol, tensor,
+};
 use crate::scans::{constant, count, in_time};
 
 use ElementType::{Float, Int64};
@@ -164,6 +168,84 @@ fn a_state_may_have_no_elements_or_be_a_constant() {
                 let runs: Vec<Vec<Tensor>> = lengths.iter().map(inputs).collect();
                 let what = format!("{state:?} of {len}, {lengths:?}");
                 check_runs(of_one_state(state, len, &rows), &runs, &what);
+            }
+        }
+    });
+}
+
+/// Numbers of all signs whose sums depend on the order, of a shape.
+fn waves(shape: &[i64]) -> Tensor {
+    let shape: Vec<usize> = shape.iter().map(|len| usize::try_from(*len).unwrap()).collect();
+    let values: Vec<f32> = (1..=shape.iter().product()).map(|n: usize| (n as f32).sin()).collect();
+    Tensor::from_shape(&shape, &values).unwrap()
+}
+
+fn weight(name: &str, shape: &[i64]) -> TensorProto {
+    let values = waves(shape);
+    let values = values.try_as_plain_ram().unwrap();
+    TensorProto { dims: shape.to_vec(), ..tensor(name, Float, values.as_slice().unwrap()) }
+}
+
+/// h = tanh(x · w + h · r), of any size, by a weight of the body or of what is around it.
+fn recurrent(batch: &[i64], sizes: [i64; 2], is_inner: bool, direction: i64) -> Sketch {
+    let [given, hidden] = sizes;
+    let of_given = [batch, &[given]].concat();
+    let of_hidden = [batch, &[hidden]].concat();
+    let weights = [weight("w", &[given, hidden]), weight("r", &[hidden, hidden])];
+    let mut body = Sketch::new().input("h", Float, &of_hidden).input("e", Float, &of_given);
+    let mut sketch = Sketch::new().input("h0", Float, &of_hidden);
+    for weight in weights {
+        if is_inner {
+            body = body.initializer(weight);
+        } else {
+            sketch = sketch.initializer(weight);
+        }
+    }
+    let body = body
+        .node("MatMul", &["e", "w"], &["ew"], vec![])
+        .node("MatMul", &["h", "r"], &["hr"], vec![])
+        .node("Add", &["ew", "hr"], &["sum"], vec![])
+        .node("Tanh", &["sum"], &["t"], vec![])
+        .node("Neg", &["ew"], &["o"], vec![])
+        .output("t", Float, &of_hidden)
+        .output("o", Float, &of_hidden);
+    let with = vec![
+        int("num_scan_inputs", 1),
+        ints("scan_input_directions", &[direction]),
+        graph_attribute("body", body.0),
+    ];
+    sketch =
+        sketch.node("Scan", &["h0", "x"], &["last", "all"], with).output("last", Float, &of_hidden);
+    let dims =
+        |sizes: &[i64]| [symbol("N")].into_iter().chain(sizes.iter().map(|s| dim(*s))).collect();
+    sketch.0.input.push(shaped("x", Float, dims(&of_given)));
+    sketch.0.output.push(shaped("all", Float, dims(&of_hidden)));
+    sketch
+}
+
+/// A product of what is scanned runs once, before the turns, to the same bits, where it is wide
+/// enough.
+#[test]
+fn products_of_what_is_scanned_are_taken_out() {
+    in_time(|| {
+        for (batch, hidden) in [&[][..], &[1], &[2], &[2, 1]]
+            .into_iter()
+            .flat_map(|batch| [24, 127, 128, 131, 160].map(|hidden| (batch, hidden)))
+        {
+            for (is_inner, direction) in [(false, 0), (false, 1), (true, 0), (true, 1)] {
+                let sketch = recurrent(batch, [37, hidden], is_inner, direction);
+                let what = format!("{batch:?} {hidden} {is_inner} {direction}");
+                let model = sketch.clone().load().unwrap().into_optimized().unwrap();
+                let scan = model.nodes.iter().find_map(|node| node.op_as::<OptScan>()).unwrap();
+                let inner = scan.plan.model().nodes.iter();
+                let products = inner.filter(|node| node.op_is::<OptMatMul>()).count();
+                assert_eq!(products, if hidden < 128 { 2 } else { 1 }, "{what}");
+                let inputs = |length: &i64| {
+                    let given = [&[*length], batch, &[37]].concat();
+                    vec![waves(&[batch, &[hidden]].concat()), waves(&given)]
+                };
+                let runs: Vec<Vec<Tensor>> = [0, 3, 1].iter().map(inputs).collect();
+                check_runs(sketch, &runs, &what);
             }
         }
     });
