@@ -76,6 +76,8 @@ const PASSES: &[(&str, Pass)] = &[
     ("findings", findings::find),
     // Before values become carriers, so that what computes wide takes FLOAT.
     ("half in float", half_in_float::wide::widen),
+    // While constants are the file's, and what is left of half precision is in FLOAT.
+    ("scanned", legalise::scanned::take_out),
     // After all that reads constants by their types: from here on tensors are what tract holds.
     ("tensors", legalise::tensors::carry),
     // What is left that tract's loader mishandles.

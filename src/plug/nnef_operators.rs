@@ -27,6 +27,7 @@ use crate::ops::fixes::arithmetic::sum::CorrectedSum;
 use crate::ops::fixes::arithmetic::sum::norm::Norm;
 use crate::ops::fixes::attention::Attend;
 use crate::ops::fixes::control::features::Features;
+use crate::ops::fixes::control::last_state::LastState;
 use crate::ops::fixes::control::tree_ensemble::TwoClasses;
 use crate::ops::fixes::extremes::KeepNan;
 use crate::ops::fixes::functions::ElementFunction;
@@ -100,6 +101,7 @@ fn visit_all(visitor: &mut impl OperatorVisitor) {
     visitor.visit::<Held>();
     visitor.visit::<Features>();
     visitor.visit::<Indices>();
+    visitor.visit::<LastState>();
     visitor.visit::<Within>();
     visitor.visit::<IntegerEinSum>();
     visitor.visit::<IntegerRange>();

@@ -42,6 +42,7 @@ mod ranges;
 mod rewrite;
 mod scans;
 mod shapes;
+mod states;
 mod statistics;
 mod stock;
 mod turns;

@@ -20,7 +20,7 @@ use ElementType::Float;
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Fails where this takes too long: nothing else can stop a thread.
-fn in_time(work: impl FnOnce() + Send + 'static) {
+pub fn in_time(work: impl FnOnce() + Send + 'static) {
     let (end, ended) = channel();
     let worker = spawn(move || {
         work();
@@ -34,14 +34,14 @@ fn in_time(work: impl FnOnce() + Send + 'static) {
 }
 
 /// Small numbers from 1 on, of a shape.
-fn count(shape: &[i64]) -> Tensor {
+pub fn count(shape: &[i64]) -> Tensor {
     let shape: Vec<usize> = shape.iter().map(|len| usize::try_from(*len).unwrap()).collect();
     let values: Vec<f32> =
         (1..=shape.iter().product()).map(|number: usize| number as f32).collect();
     Tensor::from_shape(&shape, &values).unwrap()
 }
 
-fn constant(name: &str, shape: &[i64]) -> TensorProto {
+pub fn constant(name: &str, shape: &[i64]) -> TensorProto {
     let values: Vec<f32> = (1..=shape.iter().product()).map(|number: i64| number as f32).collect();
     TensorProto { dims: shape.to_vec(), ..tensor(name, Float, &values) }
 }

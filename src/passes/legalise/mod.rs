@@ -2,12 +2,14 @@
 //! gives nodes the forms and defaults that its builders look for.
 //!
 //! - `outputs`: outputs with nodes of their own
+//! - `scanned`: products that tract would run in each turn
 //! - `tensors`: constants as tract holds them
 //! - `transposed`: `ConvTranspose` with `auto_pad`
 //! - `unsigned`: constants that tract reads as signed
 //! - `zeros`: constants that differ in signs of zeros alone
 
 pub(super) mod outputs;
+pub(super) mod scanned;
 pub(super) mod tensors;
 mod transposed;
 pub(super) mod unsigned;

@@ -1,5 +1,5 @@
-//! `Scan` whose numbers of inputs and outputs do not fit, that collects a constant, and whose axes
-//! tract moves without end.
+//! `Scan` whose numbers of inputs and outputs do not fit, that collects a constant or has one for a
+//! state, and whose axes tract moves without end.
 //!
 //! tract subtracts the numbers unchecked, and counts from there without end (tract-onnx,
 //! `ops/rec/scan.rs`).
@@ -9,6 +9,10 @@
 //! loaded where there is but one (tract-core, `ops/scan/decluttered.rs`,
 //! `declutter_pull_batcheable_output`). Here such an output is the constant repeated, beside the
 //! `Scan`.
+//!
+//! What is known of a state before a turn must be known behind it, to tract, and the other way
+//! round (tract-core, `ops/scan/decluttered.rs`, `output_facts`). Here a state is no constant, and
+//! what has no elements, which always is one, no state.
 //!
 //! What has a state inside of a body keeps it from one turn of the body to the next (tract-core,
 //! `ops/scan/optimized.rs`, `eval`). Here it begins anew at each.
@@ -33,13 +37,17 @@ use tract_onnx::tract_core::ops::gru_seq::GruSeq;
 use tract_onnx::tract_core::ops::konst::Const;
 use tract_onnx::tract_core::ops::logic::IfThenElse;
 use tract_onnx::tract_core::ops::scan::{InputMapping, Scan, iteration_count};
+use tract_onnx::tract_hir::internal::*;
+use tract_onnx::tract_hir::ops::scan::InferenceScan;
 
 use crate::onnx::node::refusal;
 use crate::ops::fixes::apart::{Apart, Keeps};
+use crate::ops::fixes::control::last_state::{self, Otherwise};
 use crate::ops::host::at_opset::imported;
+use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::{Hook, HookSite, Wired, Wires};
-use crate::ops::host::hooked::build_hooked;
-use crate::ops::host::stock::Built;
+use crate::ops::host::hooked::hooked;
+use crate::ops::host::stock::{Built, stock};
 
 /// Builds tract's operator, if the numbers fit.
 pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
@@ -59,7 +67,57 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
         );
         bail!(refusal(node, problem));
     }
-    build_hooked(context, node, node, Hook::After(settled))
+    let build = stock(&node.op_type).context("tract has a Scan")?;
+    let (mut op, closures) = build(context, node)?;
+    if let Some(scan) = op.as_op_mut().downcast_mut::<InferenceScan>() {
+        vary_states(scan)?;
+    }
+    Ok((hooked(context, node, op, Hook::After(settled)), closures))
+}
+
+/// Has the states that a body makes be no constants.
+fn vary_states(scan: &mut InferenceScan) -> TractResult<()> {
+    let InferenceScan { body, input_mapping, output_mapping, .. } = scan;
+    let mut scanned = body.inputs.iter().zip(input_mapping).filter(|(_, given)| given.is_scan());
+    let Some(scanned) = scanned.next().map(|(input, _)| *input) else { return Ok(()) };
+    let states = body.outputs.clone().into_iter().zip(output_mapping).enumerate();
+    for (place, (state, _)) in states.filter(|(_, (_, made))| made.state) {
+        let name = body.unique_name(format!("{}.state", body.node(state.node).name)).to_string();
+        let state = body.wire_node(name, expand(Varying), &[state, scanned])?;
+        if let (Some(output), [state]) = (body.outputs.get_mut(place), &*state) {
+            *output = *state;
+        }
+    }
+    Ok(())
+}
+
+/// The first of its inputs, which is no constant if the second is none.
+#[derive(Debug, Clone)]
+struct Varying;
+
+impl Expansion for Varying {
+    fn name(&self) -> StaticName {
+        "Varying".into()
+    }
+
+    fn runs_out_of_plan(&self) -> bool {
+        false
+    }
+
+    rules!(self, [2, 1], |solver, inputs, outputs| {
+        solver.equals(&inputs[0].datum_type, &outputs[0].datum_type)?;
+        solver.equals(&inputs[0].shape, &outputs[0].shape)
+    });
+
+    fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
+        let [state, _] = inputs else { bail!("has {} inputs, not 2", inputs.len()) };
+        let fact = model.outlet_fact(*state)?;
+        if fact.konst.is_none() {
+            return Ok(tvec!(*state));
+        }
+        let apart = Apart { keeps: Keeps::Axes, axes: (0..fact.rank()).collect() };
+        model.wire_node(prefix, apart, inputs)
+    }
 }
 
 /// The outputs of the `Scan` that tract has made, as tract can simplify it.
@@ -69,10 +127,26 @@ fn settled(site: &HookSite, model: &mut TypedModel, outlets: Wires) -> Wired {
     if let Some(node) = nodes.into_iter().find(|node| model.node(*node).op_is::<Scan>())
         && let Some(scan) = model.node_mut(node).op_as_mut::<Scan>()
     {
+        without_elements(scan)?;
         keep_apart(scan)?;
         begin_anew(&mut scan.body);
+        return last_state::wire(model, node, Otherwise::Start, outlets);
     }
     Ok(outlets)
+}
+
+/// What is known to have no elements is a constant for tract, and no state then.
+fn without_elements(scan: &mut Scan) -> TractResult<()> {
+    let Scan { body, input_mapping, output_mapping, .. } = scan;
+    let given = body.inputs.iter().zip(input_mapping).filter(|(_, given)| given.is_state());
+    let made = output_mapping.iter_mut().filter(|made| made.state);
+    for ((input, given), made) in given.zip(made) {
+        if body.outlet_fact(*input)?.shape.volume() == 0.to_dim() {
+            *given = InputMapping::Full;
+            made.state = false;
+        }
+    }
+    Ok(())
 }
 
 /// Has what has a state in a body begin anew whenever the body does.

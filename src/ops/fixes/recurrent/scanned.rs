@@ -1,4 +1,5 @@
-//! tract's own lowering, a `Scan`, with functions through which NaN passes.
+//! tract's own lowering, a `Scan`, with functions through which NaN passes and last states that are
+//! zeros where there are no steps, as in `op`.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::element_wise::ElementWiseOp;
@@ -8,6 +9,7 @@ use tract_onnx::tract_core::ops::scan::Scan;
 
 use super::activation::{Activation, ActivationFunction};
 use crate::cast::kernel::level::Level;
+use crate::ops::fixes::control::last_state::{self, Otherwise};
 use crate::ops::host::element_wise::{element_wise, typed_op};
 use crate::ops::host::hook::{HookSite, Wired};
 use crate::ops::host::saved::save;
@@ -15,7 +17,8 @@ use crate::ops::host::saved::save;
 /// Wires what tract does, and puts our functions in the place of those in the bodies.
 pub(super) fn wire(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
     let first = model.nodes.len();
-    let outlets = site.wire_stock(model, inputs)?;
+    let mut outlets = site.wire_stock(model, inputs)?;
+    let end = model.nodes.len();
     for node in model.nodes.iter_mut().skip(first) {
         let Some(scan) = node.op_as_mut::<Scan>() else { continue };
         for node in &mut scan.body.nodes {
@@ -27,6 +30,9 @@ pub(super) fn wire(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId])
                 node.op = Box::new(Activate(Activation { function, alpha: 0.0, beta: 0.0 }));
             }
         }
+    }
+    for node in first..end {
+        outlets = last_state::wire(model, node, Otherwise::Zeros, outlets)?;
     }
     Ok(outlets)
 }
