@@ -178,8 +178,13 @@ mod tests {
                     let own = panels.panel(place).context("a panel")?;
                     let start = place * wanted.panel_bytes;
                     assert_eq!(own.as_ptr().align_offset(format.alignment_bytes), 0);
-                    let wanted = &wanted.packed.as_bytes()[start..start + K * r * WIDTH];
-                    assert!(own[..K * r * WIDTH] == *wanted, "{r}, {rows}, {is_by_k}: {place}");
+                    let wanted = &wanted.packed.as_bytes()[start..];
+                    // What tract never stores may be anything.
+                    let held = (rows - place * r).min(r) * WIDTH;
+                    for (own, wanted) in own.chunks(r * WIDTH).zip(wanted.chunks(r * WIDTH)).take(K)
+                    {
+                        assert!(own[..held] == wanted[..held], "{r}, {rows}, {is_by_k}: {place}");
+                    }
                 }
             }
         }

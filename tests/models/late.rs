@@ -193,7 +193,8 @@ fn a_product_by_a_matrix_in_a_file_is_that_of_a_plan() -> Result<()> {
     Ok(())
 }
 
-/// A smaller one is packed as it is read, whichever of its axes is summed over, and widened between.
+/// A smaller one is packed as it is read, whichever of its axes is summed over, and widened in
+/// between.
 #[test]
 fn weights_that_are_packed_as_they_are_read_are_those_of_a_plan() -> Result<()> {
     let [depth, columns] = [700, 1001];

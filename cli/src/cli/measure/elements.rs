@@ -31,7 +31,8 @@ enum ElementStorage<'a> {
     InMemory(Cow<'a, Tensor>),
     /// A matrix of one column that stays in its file.
     Late(Tensor),
-    /// Elements of less than a byte, or few. The file is said in the tensor's entries; the data begins at a byte of it.
+    /// Elements of less than a byte, or few. The file is said in the tensor's entries; the data
+    /// begins at a byte of it.
     InFile {
         proto: &'a TensorProto,
         folder: Option<&'a Path>,
