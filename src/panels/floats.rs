@@ -16,6 +16,9 @@ const WIDTH: usize = size_of::<f32>();
 /// How many K of a panel are written at once: they stay in the nearest cache.
 const AT_ONCE: usize = 64;
 
+/// How many elements are kept at most: those of a block of a large matrix, and of most others.
+const KEPT: usize = (40 << 20) / WIDTH;
+
 /// Memory of panels that nobody uses any more, for the next ones, which may be smaller.
 #[derive(Clone, Default)]
 pub(crate) struct PanelRoom(Arc<Mutex<Option<Tensor>>>);
@@ -36,8 +39,11 @@ impl PanelRoom {
         }
     }
 
-    /// Keeps what is larger than what is kept.
+    /// Keeps what is larger than what is kept, if it is not too large to be held for nothing.
     fn keep(&self, held: Tensor) {
+        if held.len() > KEPT {
+            return;
+        }
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.as_ref().is_none_or(|kept| kept.len() < held.len()) {
             *kept = Some(held);

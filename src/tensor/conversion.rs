@@ -223,6 +223,9 @@ impl Conversion {
         let (read, written) = widths.context("a STRING is no number")?;
         let is_whole = from.len().is_multiple_of(read) && to.len().is_multiple_of(written);
         ensure!(is_whole && from.len() / read == to.len() / written, "another number of elements");
+        if from.is_empty() {
+            return Ok(());
+        }
         let is_aligned =
             from.as_ptr().align_offset(read) == 0 && to.as_ptr().align_offset(written) == 0;
         ensure!(is_aligned, "the elements are not aligned");

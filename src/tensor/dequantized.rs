@@ -60,15 +60,16 @@ impl MatrixSource for CodeMatrix {
             let place = (self.layout, first);
             self.quantization.make_part(codes, &self.prepared, place, bytes)
         };
-        if let (&[rows, columns], true) = (codes.shape(), late::is_late(codes)) {
+        if let Some(mut rows) = late::row_reader(codes)?.filter(|rows| !rows.is_turned) {
+            let mut held = Tensor::zero_dt(codes.datum_type(), &[0])?;
             return Ok(Box::new(move |before, bytes| {
                 let (first, count) = (before / written, bytes.len() / written);
-                let row = first.checked_div(columns).unwrap_or(rows);
-                let end = (first + count).div_ceil(columns.max(1)).min(rows);
-                let part = codes.slice(0, row, end)?;
-                let held = part.try_as_plain_ram()?.as_bytes();
-                let skipped = first - row * columns;
-                make(held.get(skipped * read..(skipped + count) * read), first, bytes)
+                if held.len() < count {
+                    held = Tensor::zero_dt(held.datum_type(), &[count])?;
+                }
+                let part = held.as_bytes_mut().get_mut(..count * read).context("room for codes")?;
+                rows.read(first, part)?;
+                make(Some(part), first, bytes)
             }));
         }
         let codes = codes.try_as_plain_ram()?.as_bytes();
@@ -80,7 +81,8 @@ impl MatrixSource for CodeMatrix {
 
     fn block(&self) -> usize {
         // It fits into a cache, and its memory is used again and again.
-        2 << 20
+        const BLOCK: usize = 2 << 20;
+        late::block(&self.codes).map_or(BLOCK, |block| block.max(BLOCK))
     }
 
     fn is_read_by_parts(&self, _: usize, _: usize) -> bool {

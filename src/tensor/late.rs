@@ -188,10 +188,10 @@ impl RowReader<'_> {
         self.matrix.shape
     }
 
-    /// Fills a buffer with as many rows as it has room for, from one on. Fails when they cannot be
-    /// read.
+    /// Fills a buffer with elements that stand one behind the other in these rows, from one on.
+    /// Fails when they cannot be read.
     pub(crate) fn read(&mut self, first: usize, bytes: &mut [u8]) -> TractResult<()> {
-        let before = first * self.matrix.row_bytes();
+        let before = first * self.matrix.datum_type.size_of();
         self.matrix.read_part(&mut self.read, before, bytes)
     }
 }

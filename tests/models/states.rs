@@ -250,3 +250,22 @@ fn products_of_what_is_scanned_are_taken_out() {
         }
     });
 }
+
+/// A product by a scalar is none, also where as many scalars are a row.
+#[test]
+fn a_product_by_a_scalar_is_refused() {
+    let body = Sketch::new()
+        .input("e", Float, &[])
+        .initializer(weight("w", &[128, 128]))
+        .node("MatMul", &["e", "w"], &["y"], vec![])
+        .node("Neg", &["y"], &["z"], vec![])
+        .output("z", Float, &[]);
+    let with = vec![int("num_scan_inputs", 1), graph_attribute("body", body.0)];
+    let sketch = Sketch::new()
+        .input("x", Float, &[128])
+        .node("Scan", &["x"], &["all"], with)
+        .output("all", Float, &[128]);
+    let by_nodes = Interpreter::of_proto(onnx(), sketch.clone().model(), None).unwrap();
+    assert!(by_nodes.run(vec![OnnxTensor::new(Float, waves(&[128])).unwrap()]).is_err());
+    assert!(!sketch.load().is_ok_and(|model| model.into_optimized().is_ok()));
+}

@@ -73,6 +73,19 @@ pub(in crate::interpreter) fn in_blocks(
     whole.into_iter().map(|(ty, tensor)| TypedTensor::new(ty, tensor)).collect()
 }
 
+/// Reads the late factors of a product of a body, which stay as they are read: the body runs again.
+/// Fails when they cannot be read.
+pub(super) fn keep_factors(
+    node: &impl NodeView,
+    inputs: &[Option<TypedTensor>],
+) -> TractResult<()> {
+    let is_product = ["Gemm", "MatMul"].iter().any(|op| node.is(op));
+    for typed in inputs.iter().flatten().filter(|_| is_product) {
+        typed.tensor.try_as_plain_ram()?;
+    }
+    Ok(())
+}
+
 /// The inputs of a `Gather` that takes rows of a late matrix, with those rows alone in its place;
 /// `None` of any other node, and where it does not take few. Fails when the rows cannot be read.
 pub(in crate::interpreter) fn of_rows(

@@ -150,6 +150,9 @@ impl Builder {
         if let Some(made) = in_parts(graph.node(id), inputs, &part)? {
             return Ok(vec![made]);
         }
+        if graph.node(id).body() != graph.main() {
+            blocks::keep_factors(graph.node(id), inputs)?;
+        }
         let deciding: Vec<bool> =
             (0..inputs.len()).map(|place| decides(graph, id, inputs, place)).collect();
         let built = self.built(graph, id, inputs, &deciding).or_else(|error| {

@@ -15,7 +15,7 @@ use crate::panels::floats::{FloatPanels, PanelRoom};
 use crate::tensor::conversion::Conversion;
 use crate::tensor::late;
 
-/// How many bytes of FLOAT are packed at once.
+/// How many bytes of FLOAT are packed at once, or as many rows as a panel has.
 const PART: usize = 1 << 18;
 
 /// Packs the weights of a product, which may be late.
@@ -67,7 +67,8 @@ fn patch(
     let weights = if widening.is_some() { user } else { model.node(input.node) };
     let WeightUse::Packing(packing) = use_of(model, weights)? else { return Ok(None) };
     let format = packing.format.downcast_ref::<PackedFormat>();
-    let format = format.filter(|format| format.dt == f32::datum_type());
+    let is_float = widening.is_some() || fact.datum_type == f32::datum_type();
+    let format = format.filter(|format| is_float && format.dt == f32::datum_type());
     let (Some(format), true) = (format, packing.changes.is_empty()) else { return Ok(None) };
     let made = model.outlet_fact(packing.node.id.into())?;
     let packed = made.exotic_fact().and_then(|fact| fact.downcast_ref::<DynPackedExoticFact>());
@@ -102,7 +103,7 @@ impl PackAsRead {
         for first in (0..lines).step_by(at_once) {
             let elements = at_once.min(lines - first) * length;
             let read = part(&mut read, elements)?;
-            reader.read(first, read)?;
+            reader.read(first * length, read)?;
             let floats = match self.widening.as_ref().zip(wide.as_mut()) {
                 Some((widening, wide)) => {
                     let wide = part(wide, elements)?;

@@ -8,6 +8,7 @@ use onnx_cast_graph::{
 use tract_onnx::prelude::TractResult;
 
 use crate::cast::element_type::ElementType;
+use crate::onnx::declared_shapes::shape;
 use crate::passes::context::PassContext;
 use crate::passes::facts::fact::{Fact, FactOrigin};
 
@@ -48,8 +49,12 @@ fn take_one(
     let [_, columns] = held.dims[..] else { return None };
     let is_first =
         attribute(around, "scan_input_axes").is_none_or(|axes| axes.ints.get(index) == Some(&0));
+    let rank = |value| shape(graph.value(value).declared.as_ref()).map(|shape| shape.dim.len());
+    let rank = rank(element).or_else(|| rank(around.input(place)?)?.checked_sub(1));
     let is_float = |value| context.facts.ty(value) == Some(ElementType::Float);
+    // A scalar is no operand, and the scanned axis would become the one that is summed over.
     if !node.is("MatMul")
+        || rank.is_none_or(|rank| rank == 0)
         || columns < FROM
         || !is_first
         || !is_float(element)

@@ -14,9 +14,12 @@ use onnx_cast_graph::counted;
 use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::pb::TensorProto;
 use tract_onnx::pb::tensor_proto::DataLocation;
-use tract_onnx::prelude::TractResult;
+use tract_onnx::prelude::{Tensor, TractResult};
 
-use crate::tensor::late::{MatrixSource, PartReader};
+use super::TensorReader;
+use crate::cast::element_type::ElementType;
+use crate::tensor::late::{self, LATE, MatrixSource, PartReader};
+use crate::tensor::memory::Memory;
 
 /// Whether a tensor's data is beside the model.
 pub(crate) fn is_external(proto: &TensorProto) -> bool {
@@ -158,6 +161,27 @@ impl MatrixSource for ExternalPlace {
 impl fmt::Debug for ExternalPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {}", self.path.display(), self.offset)
+    }
+}
+
+impl TensorReader<'_> {
+    /// A large matrix of external data, which stays in its file; `None` of any other tensor.
+    pub(super) fn late_matrix(
+        &self,
+        folder: Option<&Path>,
+        (resolver, memory): (&Resolver, &Memory),
+    ) -> TractResult<Option<(ElementType, Tensor)>> {
+        let (&[rows, columns], true) = (&*self.shape, self.is_copied()) else { return Ok(None) };
+        let whole = self.packed_bytes()?;
+        if whole < LATE || !is_external(self.proto) {
+            return Ok(None);
+        }
+        let (path, offset) = self.external_data(folder)?;
+        let last = offset.saturating_add(whole - 1);
+        self.in_file(resolver.open(&path).and_then(|mut file| file.read(last, &mut [0])))?;
+        let place = ExternalPlace { resolver: resolver.clone(), path, offset };
+        let (datum_type, shape) = (self.ty.datum_type(), [rows, columns]);
+        Ok(Some((self.ty, late::matrix(Arc::new(place), datum_type, shape, memory))))
     }
 }
 

@@ -12,7 +12,6 @@ mod field;
 mod packed;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::Context;
 use onnx_cast_graph::counted;
@@ -22,12 +21,12 @@ use tract_onnx::prelude::{Tensor, TractResult};
 use crate::cast::element_type::{self, ElementType};
 use crate::error::{self, Cause, Error, Result};
 use crate::tensor::carrier;
-use crate::tensor::late::{self, LATE, PIECE};
+use crate::tensor::late::PIECE;
 pub use crate::tensor::late::{altered, untransposed};
 use crate::tensor::memory::Memory;
 use crate::tensor::output;
 pub(crate) use external::is_external;
-use external::{External, ExternalPlace, Resolver, inside};
+use external::{External, Resolver, inside};
 use field::TensorField;
 pub(crate) use packed::packed_matrix;
 use packed::{pack, packed_length, unpack};
@@ -72,6 +71,20 @@ pub fn read_late(proto: &TensorProto, folder: Option<&Path>) -> Result<(ElementT
     late_with(proto, folder, (&Resolver::File, &Memory::default())).map_err(Error::of)
 }
 
+/// The matrix of which [`read_late`] reads nothing; `None` of any other tensor.
+///
+/// # Errors
+///
+/// Those of [`read_late`] for such a matrix.
+pub fn late_matrix(
+    proto: &TensorProto,
+    folder: Option<&Path>,
+) -> Result<Option<(ElementType, Tensor)>> {
+    let matrix =
+        || TensorReader::new(proto)?.late_matrix(folder, (&Resolver::File, &Memory::default()));
+    matrix().map_err(Error::of)
+}
+
 /// As [`read_late`], external data through the resolver of a tract `Onnx`, into memory that is used
 /// again.
 pub(crate) fn late_with(
@@ -83,19 +96,8 @@ pub(crate) fn late_with(
     if !is_external(proto) {
         return Ok((reader.ty, reader.data(memory)?));
     }
-    if let (&[rows, columns], true) = (&*reader.shape, reader.is_copied()) {
-        let whole = reader.packed_bytes()?;
-        if whole >= LATE {
-            let (path, offset) = reader.external_data(folder)?;
-            reader.in_file(
-                resolver
-                    .open(&path)
-                    .and_then(|mut file| file.read(offset.saturating_add(whole - 1), &mut [0])),
-            )?;
-            let (datum_type, shape) = (reader.ty.datum_type(), [rows, columns]);
-            let place = ExternalPlace { resolver: resolver.clone(), path, offset };
-            return Ok((reader.ty, late::matrix(Arc::new(place), datum_type, shape, memory)));
-        }
+    if let Some(matrix) = reader.late_matrix(folder, (resolver, memory))? {
+        return Ok(matrix);
     }
     Ok((reader.ty, reader.external(folder, (resolver, memory))?))
 }

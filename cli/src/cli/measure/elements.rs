@@ -89,8 +89,8 @@ impl<'a> Elements<'a> {
         let mut column = section(proto, offset, (0, count));
         column.dims.push(1);
         // What cannot be read so is refused when it is read.
-        let late = tensor_proto::read_late(&column, folder).ok().map(|(_, tensor)| tensor);
-        let late = late.filter(|tensor| tensor.as_plain_ram().is_none());
+        let late = tensor_proto::late_matrix(&column, folder).ok().flatten();
+        let late = late.map(|(_, tensor)| tensor);
         let in_file = ElementStorage::InFile { proto, folder, offset };
         Some(Elements { ty, shape, held: late.map_or(in_file, ElementStorage::Late) })
     }
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_one_of_whole_bytes_is_read_of_one_open_file() -> TractResult<()> {
+    fn a_large_one_of_whole_bytes_stays_in_its_file() -> TractResult<()> {
         let (folder, shape, count) = (tempfile::tempdir()?, [3, 700, 401], 3 * 700 * 401);
         let bytes: Vec<u8> = (0..count).flat_map(|place| (place as u16).to_le_bytes()).collect();
         std::fs::write(folder.path().join("data"), [&[0xff; 6][..], &bytes].concat())?;

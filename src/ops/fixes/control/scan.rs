@@ -166,24 +166,28 @@ fn begin_anew(body: &mut TypedModel) {
 /// Keeps what a body is given and what it makes in each turn apart from what is inside: no axis
 /// changes places over it, nothing is taken out of the body, and nothing that is given goes.
 fn keep_apart(scan: &mut Scan) -> TractResult<()> {
-    let Scan { body, input_mapping, .. } = scan;
-    let inputs = body.inputs.iter().zip(input_mapping);
-    let turned = inputs.filter(|(_, mapping)| !matches!(mapping, InputMapping::Full));
-    let turned: Vec<OutletId> = turned.map(|(input, _)| *input).collect();
-    let mut given = tvec![];
-    for input in turned {
+    let Scan { body, input_mapping, output_mapping, .. } = scan;
+    let (mut first, mut states) = (None, vec![]);
+    for (input, mapping) in body.inputs.clone().into_iter().zip(input_mapping) {
+        if matches!(mapping, InputMapping::Full) {
+            continue;
+        }
         let users = body.outlet_successors(input).to_vec();
         let apart = wire_apart(body, "given", &[input])?;
         for user in users {
             body.add_edge(apart, user)?;
         }
-        given.push(apart);
+        if mapping.is_state() {
+            states.push(apart);
+        } else {
+            first = first.or(Some(apart));
+        }
     }
-    let made = body.outputs.clone();
-    let mut outputs = vec![];
-    for output in made {
-        let inputs = [&[output][..], &given].concat();
-        outputs.push(wire_apart(body, "made", &inputs)?);
+    let (mut outputs, mut states) = (vec![], states.into_iter());
+    for (output, mapping) in body.outputs.clone().into_iter().zip(output_mapping) {
+        let state = mapping.state.then(|| states.next()).flatten();
+        let values: Vec<OutletId> = [Some(output), first, state].into_iter().flatten().collect();
+        outputs.push(wire_apart(body, "made", &values)?);
     }
     body.select_output_outlets(&outputs)?;
     // A body of one turn tract puts in the place of the `Scan`, in the order of its nodes.

@@ -109,7 +109,10 @@ impl Halving {
         let mut all = Halved::default();
         let (x, y) = (x.try_as_plain_ram()?, y.try_as_plain_ram()?);
         let rows = x.as_bytes().chunks(ROW * WIDE).zip(y.as_bytes().chunks(ROW * HALF));
-        let mut is_odd = x.as_bytes().len() / WIDE != y.as_bytes().len() / HALF;
+        let mut is_odd = false;
+        if x.as_bytes().len() / WIDE != y.as_bytes().len() / HALF {
+            return Ok((false, None));
+        }
         for ((bytes, y), x) in rows.zip(x.as_slice::<f32>()?.chunks(ROW)) {
             let half = self.half.as_bytes_mut().get_mut(..y.len()).context("room for a row")?;
             self.cast.overwrite(bytes, half)?;

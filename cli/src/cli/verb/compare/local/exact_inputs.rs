@@ -98,7 +98,7 @@ pub(super) fn laid_out(exact: &SharedTensor, held: &SharedTensor) -> Option<(Sha
     match (shape, wanted) {
         ([rows, columns], [..]) if rows == columns && shape == wanted => {
             let is_nearer = |(of_turned, of_exact): (f64, f64)| of_turned < of_exact;
-            if let Some(first) = of_first_rows(exact, held).filter(is_clear) {
+            if let Some(first) = of_first_rows(exact, held) {
                 let is_turned = is_nearer(first);
                 return Some((if is_turned { turned()? } else { exact.clone() }, is_turned));
             }
@@ -118,21 +118,20 @@ pub(super) fn laid_out(exact: &SharedTensor, held: &SharedTensor) -> Option<(Sha
 const FIRST_ROWS: usize = 32;
 
 /// How far the first rows of a square matrix in either order, turned and as it is, are from those
-/// of another one.
+/// of another one; `None` where they do not tell: neither of the two is near, or both are.
 fn of_first_rows(exact: &SharedTensor, held: &SharedTensor) -> Option<(f64, f64)> {
+    const CLEARLY: f64 = 4.0;
     let count = FIRST_ROWS.min(*exact.1.shape().first()?);
     let part = |value: &SharedTensor, axis: usize| {
         let part = value.1.slice(axis, 0, count).ok()?;
         let part = if axis == 1 { part.permute_axes(&[1, 0]).ok()? } else { part };
         Some((value.0, Arc::new(part)))
     };
-    apart(&part(exact, 1)?, &part(exact, 0)?, &part(held, 0)?)
-}
-
-/// Whether one of two distances is so much less that what is left of the values does not matter.
-fn is_clear((one, other): &(f64, f64)) -> bool {
-    const CLEARLY: f64 = 4.0;
-    one * CLEARLY < *other || other * CLEARLY < *one
+    let first = part(held, 0)?;
+    let size: f64 = numbers(&first)?.into_iter().map(f64::abs).sum();
+    let (one, other) = apart(&part(exact, 1)?, &part(exact, 0)?, &first)?;
+    let (near, far) = (one.min(other) * CLEARLY, one.max(other));
+    (near < far && near < size).then_some((one, other))
 }
 
 /// How far the elements of either of two values are from those of a third, added up in their order.
