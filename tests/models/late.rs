@@ -306,6 +306,29 @@ fn coded(sketch: Sketch, shape: [i64; 2]) -> Sketch {
     sketch.node("DequantizeLinear", &["codes", "scale"], &["w"], vec![])
 }
 
+/// Codes that stay in their file are read once for a product, though it is in blocks.
+#[test]
+fn codes_in_a_file_are_read_once_for_a_product() -> Result<()> {
+    let [depth, columns] = [1024, 3 * 4096 + 1];
+    let sketch = || {
+        coded(Sketch::new().input("x", Float, &[3, depth]), [depth, columns])
+            .node("MatMul", &["x", "w"], &["y"], vec![])
+            .output("y", Float, &[3, columns])
+    };
+    let values: Vec<f32> = (0..3 * depth).map(|i| (i * 31 % 17 - 8) as f32 / 8.0).collect();
+    let x = Tensor::from_shape(&[3, depth as usize], &values).expect("as many");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = saved(sketch(), folder.path())?;
+    let counting = Arc::new(Counting::default());
+    let onnx = tract_onnx::Onnx { provider: counting.clone(), ..tract_onnx::onnx() };
+    let made = Interpreter::open(CastOnnx::from(onnx), &path)?;
+    let made = made.run(vec![OnnxTensor::new(Float, x.clone())?])?;
+    let planned = sketch().run(vec![x]).expect("a plan");
+    assert!(made.iter().map(OnnxTensor::tensor).eq(&planned));
+    assert_eq!(counting.all.load(Ordering::Relaxed) as i64, depth * columns + 1);
+    Ok(())
+}
+
 /// Holds what a model makes node by node against its plan.
 fn assert_planned(sketch: Sketch, given: Vec<OnnxTensor>) -> Result<()> {
     let model = Interpreter::of_proto(tract_onnx_cast::onnx(), sketch.clone().model(), None)?;
