@@ -104,11 +104,7 @@ impl Panels {
                 kernel.run(self.0.level, bytes.context("a panel of the operand")?, to);
             }
             PanelElements::Codes(codes) => codes.write(panel, self.0.level, to),
-            PanelElements::Float(floats) => {
-                let held = floats.panel(panel).context("a panel of the operand")?;
-                let held = held.get(..to.len()).context("the elements of a panel")?;
-                to.iter_mut().zip(held).for_each(|(to, from)| *to = MaybeUninit::new(*from));
-            }
+            PanelElements::Float(_) => bail!("{self} is FLOAT where it is"),
         }
         Ok(())
     }

@@ -177,16 +177,7 @@ fn a_product_by_a_matrix_in_a_file_is_that_of_a_plan() -> Result<()> {
             .node("MatMul", &["x", "w"], &["y"], vec![])
             .output("y", Float, &[3, columns])
     };
-    let values: Vec<f32> = (0..3 * depth).map(|i| (i * 31 % 17 - 8) as f32 / 8.0).collect();
-    let x = Tensor::from_shape(&[3, depth as usize], &values).expect("as many");
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = saved(sketch(), folder.path())?;
-    let counting = Arc::new(Counting::default());
-    let onnx = tract_onnx::Onnx { provider: counting.clone(), ..tract_onnx::onnx() };
-    let made = Interpreter::open(CastOnnx::from(onnx), &path)?;
-    let made = made.run(vec![OnnxTensor::new(Float, x.clone())?])?;
-    let planned = sketch().run(vec![x]).expect("a plan");
-    assert!(made.iter().map(OnnxTensor::tensor).eq(&planned));
+    let counting = assert_planned_of_a_file(sketch, depth)?;
     let all = counting.all.load(Ordering::Relaxed) as i64;
     assert_eq!(all, 4 * depth * columns + 1);
     assert!(*counting.most.lock().expect("a number") <= 1 << 20);
@@ -315,6 +306,14 @@ fn codes_in_a_file_are_read_once_for_a_product() -> Result<()> {
             .node("MatMul", &["x", "w"], &["y"], vec![])
             .output("y", Float, &[3, columns])
     };
+    let counting = assert_planned_of_a_file(sketch, depth)?;
+    assert_eq!(counting.all.load(Ordering::Relaxed) as i64, depth * columns + 1);
+    Ok(())
+}
+
+/// Holds what a model of FLOAT x, of 3 rows, makes node by node of its first weight in a file
+/// against its plan; the result has counted what was read.
+fn assert_planned_of_a_file(sketch: impl Fn() -> Sketch, depth: i64) -> Result<Arc<Counting>> {
     let values: Vec<f32> = (0..3 * depth).map(|i| (i * 31 % 17 - 8) as f32 / 8.0).collect();
     let x = Tensor::from_shape(&[3, depth as usize], &values).expect("as many");
     let folder = tempfile::tempdir().expect("a folder");
@@ -325,8 +324,7 @@ fn codes_in_a_file_are_read_once_for_a_product() -> Result<()> {
     let made = made.run(vec![OnnxTensor::new(Float, x.clone())?])?;
     let planned = sketch().run(vec![x]).expect("a plan");
     assert!(made.iter().map(OnnxTensor::tensor).eq(&planned));
-    assert_eq!(counting.all.load(Ordering::Relaxed) as i64, depth * columns + 1);
-    Ok(())
+    Ok(counting)
 }
 
 /// Holds what a model makes node by node against its plan.

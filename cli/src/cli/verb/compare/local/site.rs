@@ -11,7 +11,7 @@ use super::numbers::{largest, rounding};
 use crate::cli::measure::lanes::{AT_ONCE, Room, greatest, power};
 
 /// A value of both models.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Site {
     pub(super) converted: String,
     pub(super) reference: String,
@@ -52,15 +52,7 @@ impl Site {
             node: node.name.into(),
             op: node.op_type.into(),
             is_sure: link.is_sure,
-            is_replaced: false,
-            problem: None,
-            noise: 0.0,
-            power: 0.0,
-            largest: 0.0,
-            broken_off: 0,
-            beyond_type: 0,
-            unit: 0.0,
-            worst: Worst::default(),
+            ..Site::default()
         }
     }
 

@@ -341,22 +341,7 @@ mod tests {
     }
 
     fn site() -> Site {
-        Site {
-            converted: String::new(),
-            reference: String::new(),
-            node: String::new(),
-            op: String::new(),
-            is_sure: true,
-            is_replaced: false,
-            problem: None,
-            noise: 0.0,
-            power: 0.0,
-            largest: 0.0,
-            broken_off: 0,
-            beyond_type: 0,
-            unit: 0.0,
-            worst: Worst::default(),
-        }
+        Site { is_sure: true, ..Site::default() }
     }
 
     /// All that is found of elements, in words that tell every bit of numbers.
