@@ -11,8 +11,9 @@ use crate::error::{Error, Result};
 use crate::plug::guard::without_panic;
 
 impl Interpreter {
-    /// A value of the main graph that nodes make of constants alone, by its name. `None` if there
-    /// is no such value, it is made of inputs or in bodies as well, or is no tensor.
+    /// A constant that a node of the main graph takes, or a value that such nodes make of constants
+    /// alone, by its name. `None` if there is no such value, it is made of inputs or in bodies as
+    /// well, or is no tensor.
     ///
     /// # Errors
     ///
@@ -40,9 +41,16 @@ impl Interpreter {
         let (mut found, mut nodes) = (None, vec![]);
         for id in graph.nodes_of(graph.main()).into_iter().rev() {
             let node = graph.node(id);
+            let is_named = |value: &ValueId| &*graph.value(*value).name == name;
             let mut made = node.outputs().iter().flatten().copied();
             if found.is_none() {
-                found = made.clone().find(|value| &*graph.value(*value).name == name);
+                let mut taken = node.inputs().iter().flatten().copied();
+                if let Some(constant) =
+                    taken.find(|value| is_named(value) && graph.constant(*value).is_some())
+                {
+                    return Some((constant, vec![]));
+                }
+                found = made.clone().find(is_named);
                 found.map(|value| wanted.insert(value, ()));
             }
             if !made.any(|value| wanted.contains(value)) {

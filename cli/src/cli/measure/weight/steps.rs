@@ -98,6 +98,35 @@ impl CodeSteps {
         self.scales.len()
     }
 
+    /// The power of how far the scales put the values off, of each column of a matrix of so many,
+    /// each row times a factor.
+    pub(crate) fn column_powers(&self, factors: &[f64], columns: usize) -> Vec<f64> {
+        let mut powers = vec![0.0; columns];
+        let scales_of = |row: usize| {
+            let (_, first, is_one) = self.run(row * columns);
+            (first, is_one)
+        };
+        let mut row = 0;
+        while row < factors.len() {
+            // The rows of a block have the same scales.
+            let is_same = |other: &usize| scales_of(*other) == scales_of(row);
+            let end = row + (row..factors.len()).take_while(is_same).count();
+            let factor: f64 = factors.get(row..end).unwrap_or_default().iter().sum();
+            let (mut left, mut place) = (&mut *powers, row * columns);
+            while !left.is_empty() {
+                let (run, first, is_one) = self.run(place);
+                let run = run.clamp(1, left.len());
+                let (some, others) = left.split_at_mut(run);
+                let last = if is_one { first } else { first + run - 1 };
+                let scales = self.scales.get(first..=last).unwrap_or_default().iter().cycle();
+                some.iter_mut().zip(scales).for_each(|(power, x)| *power += factor * x * x);
+                (left, place) = (others, place + run);
+            }
+            row = end;
+        }
+        powers
+    }
+
     /// Gives each place to a function, with that of its scale and how far it puts the value off.
     pub(crate) fn each_scale(&self, places: Range<usize>, mut take: impl FnMut(usize, usize, f64)) {
         let mut start = places.start;
@@ -212,6 +241,14 @@ mod tests {
                 let wanted: Vec<f64> = places.clone().map(wanted).collect();
                 assert_eq!(got, wanted, "{codes:?} by {shape:?} along {axis}, {places:?}");
             }
+            let (rows, columns) = (codes[0], count / codes[0]);
+            let factors: Vec<f64> = (0..rows).map(|row| (row + 1) as f64).collect();
+            let mut wanted = vec![0.0; columns];
+            for place in 0..count {
+                let scale = 0.5 * (scale_of(place, codes, axis, shape, block) as f64 + 1.0);
+                wanted[place % columns] += factors[place / columns] * scale * scale;
+            }
+            assert_eq!(steps.column_powers(&factors, columns), wanted, "{codes:?} by {shape:?}");
         }
         Ok(())
     }

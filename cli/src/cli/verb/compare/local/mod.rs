@@ -225,7 +225,7 @@ impl<'a> LocalComparison<'a> {
         } else {
             let (model, exact) = (&self.model, &**trace_b);
             let made = || outputs.iter().filter_map(|(_, output)| exact.first(output));
-            let is_wanted = || self.subject.shows_band || band::may_be_beyond(&traces);
+            let is_wanted = || self.subject.shows_band || band::may_be_beyond(&traces, model);
             let usual = || if is_wanted() { band::usual_count(exact.weights(), made()) } else { 0 };
             let count = self.subject.band_runs.unwrap_or_else(usual);
             let runs = PerturbedRuns { exact, model, inputs: given()?, count };

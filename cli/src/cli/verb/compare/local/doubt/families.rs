@@ -41,7 +41,8 @@ const BIAS: usize = 2;
 const STRAYING: f64 = 8.0;
 
 /// What leaves elements in their order.
-pub(super) const IN_PLACE: [&str; 5] = ["Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"];
+pub(in super::super) const IN_PLACE: [&str; 5] =
+    ["Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"];
 
 /// How often a node runs on inputs that are moved at random, and how many times as far off its
 /// result may be.

@@ -20,7 +20,7 @@ use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 
 use super::numbers::{rounding, smallest};
 use families::NodeStep;
-pub(super) use families::UNIFORM;
+pub(super) use families::{IN_PLACE, UNIFORM};
 use known::{ELEMENTWISE, SUMS};
 pub(super) use known::{MOVED, has_many_steps};
 pub(super) use twin::{Carried, Doubt, Twin};
@@ -28,7 +28,7 @@ pub(super) use twin::{Carried, Doubt, Twin};
 /// Whether the doubt behind an operator is told without another run of it, or another copy of what
 /// it takes.
 pub(super) fn is_told_at_once(op: &str) -> bool {
-    families::IN_PLACE.contains(&op)
+    IN_PLACE.contains(&op)
         || matches!(op, "DequantizeLinear" | "DynamicQuantizeLinear" | "QuantizeLinear")
 }
 
