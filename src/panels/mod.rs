@@ -78,11 +78,16 @@ impl Panels {
         format: &dyn MMMInputFormat,
         rows: &codes::QuantizedRows,
     ) -> TractResult<Option<Panels>> {
-        let Some(format) = float(format).filter(|format| format.r.is_multiple_of(2)) else {
+        let Some(format) = float(format).filter(|_| Panels::take_codes(format)) else {
             return Ok(None);
         };
         let codes = PanelCodes::new(rows, format.r);
         Ok(Some(Panels::new(format, [rows.k, rows.n], PanelElements::Codes(codes))))
+    }
+
+    /// Whether panels of a format may be those of codes: of FLOAT, and an even number of rows.
+    pub(crate) fn take_codes(format: &dyn MMMInputFormat) -> bool {
+        float(format).is_some_and(|format| format.r.is_multiple_of(2))
     }
 
     /// Those that have been written as panels of a format.

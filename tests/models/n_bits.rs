@@ -4,7 +4,10 @@ use tract_onnx::pb::{AttributeProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::ops::konst::Const;
 use tract_onnx::tract_core::tract_linalg::block_quant::BlockQuantStorage;
-use tract_onnx_cast::{CastOnnx, ElementType, Error, Rules, from_f32, onnx, tensor_proto};
+use tract_onnx_cast::interpreter::Interpreter;
+use tract_onnx_cast::{
+    CastOnnx, ElementType, Error, OnnxTensor, Rules, from_f32, onnx, tensor_proto,
+};
 
 use crate::common::proto::{Sketch, int, raw};
 
@@ -36,6 +39,9 @@ const N: usize = 3;
 
 /// A `MatMulNBits` of weights that differ everywhere.
 struct Case {
+    /// The rows of x.
+    rows: usize,
+    n: usize,
     k: usize,
     bits: usize,
     block: usize,
@@ -51,30 +57,30 @@ impl Case {
     }
 
     fn codes(&self) -> Vec<u8> {
-        let all = N * self.blocks() * self.block;
+        let all = self.n * self.blocks() * self.block;
         (0..all).map(|i| ((i * 31 + i / 7) % (1 << self.bits)) as u8).collect()
     }
 
     fn scales(&self) -> Vec<f32> {
-        (0..N * self.blocks()).map(|i| (i % 5 + 1) as f32 * self.step).collect()
+        (0..self.n * self.blocks()).map(|i| (i % 5 + 1) as f32 * self.step).collect()
     }
 
     fn zeros(&self) -> Vec<u8> {
         let middle = 1 << (self.bits - 1);
         let own = |i: usize| ((i * 5 + 1) % (1 << self.bits)) as u8;
-        (0..N * self.blocks()).map(|i| if self.has_zeros { own(i) } else { middle }).collect()
+        (0..self.n * self.blocks()).map(|i| if self.has_zeros { own(i) } else { middle }).collect()
     }
 
     fn sketch(&self) -> Sketch {
         let (k, bits, block) = (self.k, self.bits, self.block);
         let bytes = pack(&self.codes(), bits);
-        let dims = [N as i64, self.blocks() as i64, (block * bits / 8) as i64];
+        let dims = [self.n as i64, self.blocks() as i64, (block * bits / 8) as i64];
         let zeros: Vec<u8> =
             self.zeros().chunks(self.blocks()).flat_map(|row| pack(row, bits)).collect();
         let mut sketch = Sketch::new()
-            .input("x", Float, &[1, k as i64])
+            .input("x", Float, &[self.rows as i64, k as i64])
             .initializer(raw("w", Uint8 as i32, &dims, &bytes))
-            .initializer(shaped("s", Float, &[N * self.blocks()], &self.scales()))
+            .initializer(shaped("s", Float, &[self.n * self.blocks()], &self.scales()))
             .initializer(raw("z", Uint8 as i32, &[zeros.len() as i64], &zeros));
         let zeros = if self.has_zeros { "z" } else { "" };
         let mut inputs = vec!["x", "w", "s", zeros];
@@ -83,12 +89,16 @@ impl Case {
             sketch = sketch.initializer(shaped("g", Int32, &[order.len()], &order));
             inputs.push("g");
         }
-        let attributes =
-            [("K", k as i64), ("N", N as i64), ("bits", bits as i64), ("block_size", block as i64)];
+        let attributes = [
+            ("K", k as i64),
+            ("N", self.n as i64),
+            ("bits", bits as i64),
+            ("block_size", block as i64),
+        ];
         sketch.node("com.microsoft.MatMulNBits", &inputs, &["y"], ints(&attributes)).output(
             "y",
             Float,
-            &[1, N as i64],
+            &[self.rows as i64, self.n as i64],
         )
     }
 
@@ -103,7 +113,7 @@ impl Case {
             let difference = f64::from(codes[own]) - f64::from(zeros[block]);
             difference * f64::from(scales[block]) * f64::from(x[column])
         };
-        (0..N).map(|n| product(n).map(weight).sum()).collect()
+        (0..self.n).map(|n| product(n).map(weight).sum()).collect()
     }
 }
 
@@ -139,12 +149,50 @@ fn weights_of_few_bits_are_what_their_codes_say() -> TractResult<()> {
                     let blocks = k.div_ceil(block) as i32;
                     let order =
                         order.then(|| (0..k as i32).map(|i| (i * 3 + 1) % blocks).collect());
-                    let case = Case { k, bits, block, has_zeros, order, step };
+                    let case = Case { rows: 1, n: N, k, bits, block, has_zeros, order, step };
                     let got = run(&onnx(), case.sketch(), &row(k))?;
                     let about =
                         format!("{bits} bits, {block} of {k}, {has_zeros}, {:?}", case.order);
                     assert_near(&got, &case.expected(), &about);
                 }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The same with codes, scales and zero points that come in while it runs, and these.
+fn with_inputs(sketch: Sketch) -> TractResult<(Sketch, Vec<Tensor>)> {
+    let (mut sketch, mut given) = (sketch, vec![]);
+    for held in std::mem::take(&mut sketch.0.initializer) {
+        let ty = ElementType::from_id(held.data_type).expect("a type");
+        sketch = sketch.input(&held.name, ty, &held.dims);
+        given.push(tensor_proto::read(&held, None)?.1);
+    }
+    Ok((sketch, given))
+}
+
+#[test]
+fn weights_that_come_in_make_what_constant_ones_make() -> TractResult<()> {
+    for (bits, block, k) in [(2, 16, 48usize), (4, 16, 40), (4, 32, 96), (4, 64, 130), (8, 32, 70)]
+    {
+        for (n, rows) in [(3, 1), (48, 1), (50, 5), (33, 70)] {
+            for has_zeros in [false, true] {
+                let case = Case { rows, n, k, bits, block, has_zeros, order: None, step: 0.1 };
+                let (sketch, mut given) = with_inputs(case.sketch())?;
+                let x: Vec<f32> = (0..rows).flat_map(|_| row(k)).collect();
+                given.insert(0, tensor1(&x).into_shape(&[rows, k])?);
+                let run = |sketch: Sketch, given: &[Tensor]| {
+                    let model = onnx().model_for_proto_model(&sketch.model())?.into_optimized()?;
+                    let given = given.iter().map(|x| x.clone().into_tvalue()).collect();
+                    TractResult::Ok(model.into_runnable()?.run(given)?.remove(0).into_tensor())
+                };
+                let about = format!("{bits} bits, {block} of {k}, {n}, {rows}, {has_zeros}");
+                let wanted = run(case.sketch(), &given[..1])?;
+                assert_eq!(run(sketch, &given)?, wanted, "{about}");
+                let graph = Interpreter::of_proto(onnx(), case.sketch().model(), None)?;
+                let x = OnnxTensor::new(Float, given.swap_remove(0))?;
+                assert_eq!(*graph.run(vec![x])?.remove(0).tensor(), wanted, "{about}");
             }
         }
     }
@@ -165,7 +213,7 @@ fn kept(loader: &CastOnnx, sketch: Sketch) -> TractResult<(usize, usize)> {
 fn weights_stay_small_where_that_is_exact_or_asked_for() -> TractResult<()> {
     let case = |bits, block, step| {
         let k = 128;
-        Case { k, bits, block, has_zeros: false, order: None, step }.sketch()
+        Case { rows: 1, n: N, k, bits, block, has_zeros: false, order: None, step }.sketch()
     };
     for (bits, block, step, exact, always) in [
         (4, 32, 0.125, true, true),
@@ -264,7 +312,16 @@ fn codes_of_normal_floats_are_looked_up() -> TractResult<()> {
 #[test]
 fn an_order_of_columns_may_go_on_to_the_end_of_a_block() -> TractResult<()> {
     let order: Vec<i32> = (0..64).map(|i| if i < 33 { i % 2 } else { -1 }).collect();
-    let case = |order| Case { k: 33, bits: 4, block: 32, has_zeros: true, order, step: 0.1 };
+    let case = |order| Case {
+        rows: 1,
+        n: N,
+        k: 33,
+        bits: 4,
+        block: 32,
+        has_zeros: true,
+        order,
+        step: 0.1,
+    };
     let whole = case(Some(order.clone()));
     assert_near(&run(&onnx(), whole.sketch(), &row(33))?, &whole.expected(), "64 columns");
     let about = "has a `g_idx` that is not a block for each column";
@@ -283,8 +340,10 @@ fn refused(sketch: Sketch) -> String {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let case =
-        || Case { k: 64, bits: 4, block: 32, has_zeros: true, order: None, step: 0.1 }.sketch();
+    let case = || {
+        Case { rows: 1, n: N, k: 64, bits: 4, block: 32, has_zeros: true, order: None, step: 0.1 }
+            .sketch()
+    };
     let with = |name: &str, tensor: TensorProto| {
         let mut sketch = case();
         for initializer in &mut sketch.0.initializer {
@@ -303,7 +362,16 @@ fn what_does_not_fit_is_refused() {
     let zeros = raw("z", Uint8 as i32, &[2], &[0; 2]);
     assert_eq!(with("z", zeros), format!("{about} zero points of shape [2], {sizes}"));
     let order = vec![2; 64];
-    let case = Case { k: 64, bits: 4, block: 32, has_zeros: true, order: Some(order), step: 0.1 };
+    let case = Case {
+        rows: 1,
+        n: N,
+        k: 64,
+        bits: 4,
+        block: 32,
+        has_zeros: true,
+        order: Some(order),
+        step: 0.1,
+    };
     assert_eq!(
         refused(case.sketch()),
         format!("{about} a `g_idx` that is not a block for each column (opset 24)")

@@ -1,9 +1,10 @@
 //! Which inputs of a node decide what is built of it, by their values.
 
-use onnx_cast_graph::{Graph, NodeId};
+use onnx_cast_graph::{Graph, NodeId, NodeView};
 
 use crate::interpreter::value::TypedTensor;
 use crate::ops::host::operands::BROADCASTING;
+use crate::ops::quantize::n_bits::{BNB4, N_BITS, may_be_input};
 
 /// How many elements an input may have that decides what is built: sizes, axes, scales.
 const DECIDING: usize = 64;
@@ -19,9 +20,6 @@ const DECIDED_BY_ALL: &[&str] = &[
     "RandomUniform",
     "Range",
 ];
-
-/// The operators whose weights decide what is built, however large they are.
-const DECIDED_BY_WEIGHTS: &[&str] = &["MatMulBnb4", "MatMulNBits"];
 
 /// The operators beside those of [`BROADCASTING`] that compute on whatever is there, of which no
 /// input decides what is built.
@@ -49,5 +47,15 @@ pub(super) fn decides(
     // The limits of a Clip are built into it.
     let computes = has(DECIDED_BY_NONE) || has(BROADCASTING) && node.op_type != "Clip";
     let is_operand = place > 0 && !computes || has(DECIDED_BY_ALL);
-    is_operand && (typed.tensor.len() <= DECIDING || has(DECIDED_BY_WEIGHTS))
+    is_operand && (typed.tensor.len() <= DECIDING || is_decided_by_weights(node, inputs))
+}
+
+/// Whether the weights of a node decide what is built, however large they are.
+fn is_decided_by_weights(node: &impl NodeView, inputs: &[Option<TypedTensor>]) -> bool {
+    let scales = || inputs.get(2).and_then(Option::as_ref);
+    match node.op_type() {
+        BNB4 => true,
+        N_BITS => !scales().is_some_and(|scales| may_be_input(&scales.tensor)),
+        _ => false,
+    }
 }

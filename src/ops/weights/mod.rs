@@ -245,13 +245,24 @@ impl Packing<'_> {
         let packed = storage.into_tensor(f32::datum_type()).into_arc_tensor();
         let constant = Const::new_with_opt_exotic_fact(packed, fact.exotic_fact.clone())?;
         let mut patch = TypedModelPatch::default();
-        let mut packed = patch.wire_node(&self.node.name, constant, &[])?;
+        let packed = patch.wire_node(&self.node.name, constant, &[])?[0];
+        self.widen(model, patch, packed)
+    }
+
+    /// Puts a packed operand of a patch in the place of the one that the node packs, FLOAT where
+    /// the other operand has many columns.
+    fn widen(
+        &self,
+        model: &TypedModel,
+        mut patch: TypedModelPatch,
+        mut packed: OutletId,
+    ) -> TractResult<TypedModelPatch> {
         if let Some(other) = self.other {
             let other = patch.tap_model(model, other)?;
             let name = format!("{}.widen", self.node.name);
-            packed = patch.wire_node(name, widen::Widen, &[packed[0], other])?;
+            packed = patch.wire_node(name, widen::Widen, &[packed, other])?[0];
         }
-        patch.shunt_outside(model, self.node.id.into(), packed[0])?;
+        patch.shunt_outside(model, self.node.id.into(), packed)?;
         Ok(patch)
     }
 

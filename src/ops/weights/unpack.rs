@@ -4,8 +4,11 @@
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::Slice;
 use tract_onnx::tract_core::ops::konst::Const;
+use tract_onnx::tract_core::tract_linalg::mmm::{
+    MMMInputFormat, MMMInputValue, PackedMatrixStorage,
+};
 
-use super::WeightUse;
+use super::{Packing, WeightUse};
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::Patch;
 use crate::ops::host::saved::save;
@@ -66,6 +69,16 @@ impl Unpack {
         let constants: Option<TVec<&Tensor>> =
             facts.iter().map(|fact| fact.konst.as_deref()).collect();
         Ok(constants.and_then(|constants| constants.as_slice().try_into().ok()))
+    }
+
+    /// Has the codes packed in the place of what is made of them.
+    fn pack_as_run(&self, packing: &Packing, model: &TypedModel, node: &TypedNode) -> Patch {
+        let fact = model.outlet_fact(packing.node.id.into())?.without_value();
+        let op = PackCodes { of: self.clone(), format: packing.format.clone(), fact };
+        let mut patch = TypedModelPatch::default();
+        let inputs = patch.taps(model, &node.inputs)?;
+        let packed = patch.wire_node(&packing.node.name, op, &inputs)?[0];
+        packing.widen(model, patch, packed).map(Some)
     }
 
     fn fold(&self, model: &TypedModel, node: &TypedNode) -> Patch {
@@ -140,15 +153,60 @@ impl TypedOp for Unpack {
         };
         // K are the columns, and rows are rows.
         let is_plain = packing.own_axes() == Some([1, 0]);
-        let inputs = self.constants(model, node)?.filter(|_| is_plain);
-        let panels = match inputs {
-            Some(inputs) => self.rows(inputs, |rows| Panels::of_codes(&*packing.format, rows))?,
-            None => None,
+        let Some(inputs) = self.constants(model, node)? else {
+            let can_pack = is_plain && Panels::take_codes(&*packing.format);
+            return if can_pack { self.pack_as_run(&packing, model, node) } else { Ok(None) };
+        };
+        let panels = if is_plain {
+            self.rows(inputs, |rows| Panels::of_codes(&*packing.format, rows))?
+        } else {
+            None
         };
         match panels {
             Some(panels) => packing.patch(model, Box::new(panels)).map(Some),
             None => self.fold(model, node),
         }
+    }
+
+    as_op!();
+}
+
+/// Packs codes that come in while a model runs.
+#[derive(Debug, Clone)]
+struct PackCodes {
+    of: Unpack,
+    format: Box<dyn MMMInputFormat>,
+    /// What tract's own operator says of what it packs.
+    fact: TypedFact,
+}
+
+impl PartialEq for PackCodes {
+    fn eq(&self, other: &PackCodes) -> bool {
+        (&self.of, &self.fact) == (&other.of, &other.fact)
+    }
+}
+
+impl Eq for PackCodes {}
+
+typed_op!(PackCodes, "PackCodes", |op| format!("{:?}", op.of));
+
+impl EvalOp for PackCodes {
+    op_out_of_plan!();
+
+    fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let (codes, scales, zeros) = args_3!(inputs);
+        let pack = |rows: &QuantizedRows| Panels::of_codes(&*self.format, rows);
+        let panels = self.of.rows([&codes, &scales, &zeros], pack)?;
+        let packed: Box<dyn MMMInputValue> = Box::new(panels.context("panels of codes")?);
+        let shape = self.fact.shape.as_concrete().context("a known shape")?;
+        let storage = PackedMatrixStorage::new_batched(shape, tvec![packed]);
+        Ok(tvec!(storage.into_tensor(f32::datum_type()).into_tvalue()))
+    }
+}
+
+impl TypedOp for PackCodes {
+    fn output_facts(&self, _: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        Ok(tvec!(self.fact.without_value()))
     }
 
     as_op!();

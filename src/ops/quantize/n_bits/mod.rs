@@ -3,8 +3,14 @@
 //!
 //! tract has the first, rounds its scales to FLOAT16 where it keeps the bits, trusts the lengths of
 //! the tensors, and has neither 8 bits nor `g_idx`.
+//!
+//! - `constants`: weights that are read when a model is typed; `inputs`: those that come while it
+//!   runs
 
 #![forbid(unsafe_code)]
+
+mod constants;
+mod inputs;
 
 use tract_onnx::model::{ParsingContext, optional_inputs};
 use tract_onnx::pb::NodeProto;
@@ -16,6 +22,9 @@ use tract_onnx::tract_core::ops::math::add;
 use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
 use tract_onnx::tract_hir::internal::*;
 
+use constants::NBitsConstants;
+pub(crate) use inputs::may_be_input;
+
 use crate::error::Error;
 use crate::onnx::node::{int, node_name, refusal};
 use crate::ops::fixes::products::keep_apart;
@@ -26,7 +35,7 @@ use crate::ops::host::stock::Built;
 use crate::ops::quantize::small_weights::{self, SmallWeights};
 use crate::ops::weights::{self, unpack::Unpack};
 
-const N_BITS: &str = "MatMulNBits";
+pub(crate) const N_BITS: &str = "MatMulNBits";
 pub(crate) const BNB4: &str = "MatMulBnb4";
 
 /// What the codes of FP4 and NF4 are worth, times the greatest magnitude of their block.
@@ -140,16 +149,6 @@ struct NBits {
     small: SmallWeights,
 }
 
-/// Constants of the model, read.
-struct NBitsConstants {
-    codes: Arc<Tensor>,
-    scales: Vec<f32>,
-    /// For each scale.
-    zeros: Vec<f32>,
-    /// The block of each column, where that is not its place.
-    order: Option<Vec<usize>>,
-}
-
 impl NBits {
     fn refuse(&self, problem: impl Into<String>) -> Error {
         let op = match self.codes {
@@ -165,119 +164,22 @@ impl NBits {
     }
 
     fn check(&self, tensor: &Tensor, what: &str, expected: Option<usize>) -> Result<(), Error> {
-        if expected == Some(tensor.len()) {
+        self.check_shape(tensor.shape(), what, expected)
+    }
+
+    fn check_shape(
+        &self,
+        shape: &[usize],
+        what: &str,
+        expected: Option<usize>,
+    ) -> Result<(), Error> {
+        let length = shape.iter().try_fold(1usize, |length, dim| length.checked_mul(*dim));
+        if expected.is_some() && expected == length {
             return Ok(());
         }
         let (k, n, block) = (self.k, self.n, self.block);
-        let shape = tensor.shape();
         let sizes = format!("N {n}, K {k} and `block_size` {block}");
         Err(self.refuse(format!("has {what} of shape {shape:?}, which do not fit {sizes}")))
-    }
-
-    /// The zero point of each scale, of which there are `count`: numbers, or codes of so many bits.
-    fn zeros(&self, tensor: &Tensor, bits: usize, count: Option<usize>) -> TractResult<Vec<f32>> {
-        const WHAT: &str = "zero points";
-        if tensor.datum_type() != u8::datum_type() {
-            self.check(tensor, WHAT, count)?;
-            return floats(tensor);
-        }
-        let (blocks, row) = (self.blocks(), self.blocks().div_ceil(8 / bits));
-        self.check(tensor, WHAT, self.n.checked_mul(row))?;
-        let bytes = tensor.try_as_plain_ram()?;
-        let zero = |row: &[u8], block: usize| f32::from(low_first(row, bits, block));
-        let rows = bytes.as_slice::<u8>()?.chunks_exact(row);
-        Ok(rows.flat_map(|row| (0..blocks).map(move |block| zero(row, block))).collect())
-    }
-
-    fn constants(&self, model: &TypedModel, inputs: &[OutletId]) -> TractResult<NBitsConstants> {
-        let constant = |index: usize, what: &str| -> TractResult<Arc<Tensor>> {
-            let outlet = inputs.get(index).ok_or_else(|| self.refuse(format!("lacks {what}")))?;
-            let constant = model.outlet_fact(*outlet)?.konst.clone();
-            let dynamic = || self.refuse(format!("has {what} that are not constant"));
-            Ok(constant.ok_or_else(dynamic)?)
-        };
-        let (codes, scales) = (constant(1, "weights")?, constant(2, "scales")?);
-        let is_bytes = codes.datum_type() == u8::datum_type();
-        ensure!(is_bytes, self.refuse("has weights that are not UINT8"));
-        let (blocks, all) = (self.blocks(), self.n.checked_mul(self.k));
-        let (bytes, count) = match self.codes {
-            CodeMeaning::Bits(bits) => {
-                let count = self.n.checked_mul(blocks);
-                (count.and_then(|count| count.checked_mul(self.block / (8 / bits))), count)
-            }
-            CodeMeaning::Table(_) => {
-                (all.map(|all| all.div_ceil(2)), all.map(|all| all.div_ceil(self.block)))
-            }
-        };
-        self.check(&codes, "weights", bytes)?;
-        self.check(&scales, "scales", count)?;
-        let zeros = match (self.codes, self.zero_points) {
-            (CodeMeaning::Bits(bits), Some(place)) => {
-                let tensor = constant(place, "zero points")?;
-                self.zeros(&tensor, bits, count)?
-            }
-            (CodeMeaning::Bits(bits), None) => vec![(1 << (bits - 1)) as f32; scales.len()],
-            (CodeMeaning::Table(_), _) => vec![],
-        };
-        let order = match self.order {
-            Some(place) => {
-                let tensor = constant(place, "an order of columns")?;
-                Some(self.order(&tensor)?)
-            }
-            None => None,
-        };
-        Ok(NBitsConstants { codes, scales: floats(&scales)?, zeros, order })
-    }
-
-    /// The block of each column; a list may go on to the end of the last block.
-    fn order(&self, tensor: &Tensor) -> TractResult<Vec<usize>> {
-        let blocks = tensor.cast_to::<i64>()?;
-        let blocks = blocks.try_as_plain_ram()?;
-        let blocks = blocks.as_slice::<i64>()?;
-        let block =
-            |block: &i64| usize::try_from(*block).ok().filter(|block| *block < self.blocks());
-        let is_whole = [Some(self.k), self.blocks().checked_mul(self.block)];
-        let columns = blocks.get(..self.k).filter(|_| is_whole.contains(&Some(blocks.len())));
-        let known: Option<Vec<usize>> =
-            columns.and_then(|columns| columns.iter().map(block).collect());
-        Ok(known.ok_or_else(|| self.refuse("has a `g_idx` that is not a block for each column"))?)
-    }
-
-    /// The weights in FLOAT, N rows of K.
-    fn floats(&self, constants: &NBitsConstants) -> TractResult<Tensor> {
-        let NBitsConstants { codes, scales, zeros, order } = constants;
-        let (codes, blocks) = (codes.try_as_plain_ram()?, self.blocks());
-        let codes = codes.as_slice::<u8>()?;
-        let mut weights = Vec::with_capacity(self.n * self.k);
-        for row in 0..self.n {
-            match (self.codes, order) {
-                (CodeMeaning::Bits(bits), None) => {
-                    for block in 0..blocks {
-                        let (first, place) = (block * self.block, row * blocks + block);
-                        let (zero, scale) = (zeros[place], scales[place]);
-                        let codes = &codes[place * self.block / (8 / bits)..];
-                        weights.extend((0..self.block.min(self.k - first)).map(|column| {
-                            (f32::from(low_first(codes, bits, column)) - zero) * scale
-                        }));
-                    }
-                }
-                (CodeMeaning::Bits(bits), Some(order)) => {
-                    for (column, block) in order.iter().enumerate() {
-                        let code = low_first(codes, bits, row * blocks * self.block + column);
-                        let block = row * blocks + block;
-                        weights.push((f32::from(code) - zeros[block]) * scales[block]);
-                    }
-                }
-                (CodeMeaning::Table(table), _) => {
-                    for place in row * self.k..(row + 1) * self.k {
-                        // The first is in the high bits.
-                        let code = low_first(codes, 4, place ^ 1);
-                        weights.push(table[usize::from(code)] * scales[place / self.block]);
-                    }
-                }
-            }
-        }
-        Tensor::from_shape(&[self.n, self.k], &weights)
     }
 
     /// x · weights, the weights in few bits; `None` where they are to be FLOAT.
@@ -337,16 +239,17 @@ impl NBits {
     }
 }
 
-fn floats(tensor: &Tensor) -> TractResult<Vec<f32>> {
-    let tensor = tensor.cast_to::<f32>()?;
-    Ok(tensor.try_as_plain_ram()?.as_slice::<f32>()?.to_vec())
-}
-
-/// An integer of so many bits, the first of a byte in its low bits.
-fn low_first(bytes: &[u8], bits: usize, index: usize) -> u8 {
-    // A power of two.
-    let each = 8 / bits;
-    bytes[index >> each.trailing_zeros()] >> ((index & (each - 1)) * bits) & (u8::MAX >> (8 - bits))
+/// x · weights, N rows of K in FLOAT.
+fn wire_matmul(
+    prefix: &str,
+    model: &mut TypedModel,
+    x: OutletId,
+    weights: OutletId,
+) -> TractResult<OutletId> {
+    let lead = leading_axes(model.outlet_fact(x)?.rank());
+    let axes = AxesMapping::from_strs(&[format!("{lead}k"), "nk".into()], &[format!("{lead}n")])?;
+    let product = EinSum::new(axes, f32::datum_type());
+    Ok(model.wire_node(format!("{prefix}.matmul"), product, &[x, weights])?[0])
 }
 
 /// Letters for all axes of x but the last.
@@ -411,20 +314,24 @@ impl NBits {
     }
 
     fn wire_product(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
-        let constants = self.constants(model, inputs)?;
         let ty = model.outlet_fact(inputs[0])?.datum_type;
-        let x = model.wire_node(format!("{prefix}.x"), cast(f32::datum_type()), &inputs[..1])?[0];
-        let y = match self.small_product(prefix, model, x, &constants)? {
-            Some(y) => y,
-            None => {
-                let lead = leading_axes(model.outlet_fact(x)?.rank());
-                let weights = self.wire_weights(prefix, model, inputs[1], constants)?;
-                let axes = AxesMapping::from_strs(
-                    &[format!("{lead}k"), "nk".into()],
-                    &[format!("{lead}n")],
-                )?;
-                let product = EinSum::new(axes, f32::datum_type());
-                model.wire_node(format!("{prefix}.matmul"), product, &[x, weights])?[0]
+        let x = |model: &mut TypedModel| -> TractResult<OutletId> {
+            let name = format!("{prefix}.x");
+            Ok(model.wire_node(name, cast(f32::datum_type()), &inputs[..1])?[0])
+        };
+        let y = if self.comes_in(model, inputs)? {
+            let weights = self.wire_inputs(prefix, model, inputs)?;
+            let x = x(model)?;
+            wire_matmul(prefix, model, x, weights)?
+        } else {
+            let constants = self.constants(model, inputs)?;
+            let x = x(model)?;
+            match self.small_product(prefix, model, x, &constants)? {
+                Some(y) => y,
+                None => {
+                    let weights = self.wire_weights(prefix, model, inputs[1], constants)?;
+                    wire_matmul(prefix, model, x, weights)?
+                }
             }
         };
         let Some(bias) = self.bias else { return model.wire_node(prefix, cast(ty), &[y]) };
