@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 
 use crate::cast::kernel::level::Level;
 use crate::cast::kernel::places::places;
+use crate::panels::floats::PanelRoom;
 
 /// N rows of K codes of so many bits, 2, 4 or 8, the first in the low bits of its byte; each block
 /// of a row begins a byte, and has a scale and a zero point: an element is (code − zero point) ·
@@ -75,6 +76,20 @@ fn spread<const EACH: usize, T>(
     }
 }
 
+/// Rows of a number for each block, in panels of `r` rows: of each block those of all rows of the
+/// panel.
+fn in_panels<T: Copy + Default>(rows: &[T], blocks: usize, (panels, r): (usize, usize)) -> Vec<T> {
+    let mut made = vec![T::default(); panels * blocks * r];
+    let by_panel = rows.chunks((r * blocks).max(1)).zip(made.chunks_mut((r * blocks).max(1)));
+    for (rows, made) in by_panel {
+        for (place, row) in rows.chunks_exact(blocks).enumerate() {
+            let places = made.iter_mut().skip(place).step_by(r);
+            places.zip(row).for_each(|(made, x)| *made = *x);
+        }
+    }
+    made
+}
+
 /// How many rows most kernels have of a panel.
 const ROWS: usize = 16;
 
@@ -124,6 +139,7 @@ fn pairs((low, high): (&[u8], &[u8]), to: &mut [u8], (column, width): (usize, us
 
 /// Panels of `r` rows each. Rows that the last one has too many are zeros.
 pub(super) struct PanelCodes {
+    room: PanelRoom,
     r: usize,
     k: usize,
     block: usize,
@@ -138,18 +154,13 @@ pub(super) struct PanelCodes {
 }
 
 impl PanelCodes {
-    pub(super) fn new(rows: &QuantizedRows, r: usize) -> PanelCodes {
+    pub(super) fn new(rows: &QuantizedRows, r: usize, room: &PanelRoom) -> PanelCodes {
         let (panels, blocks) = (rows.n.div_ceil(r), rows.blocks());
         let is_byte = rows.bits > 4;
         let width = if is_byte { r } else { r / 2 };
-        let mut codes = vec![0; panels * rows.k * width];
-        let mut scales = vec![0.0; panels * blocks * r];
-        let mut zeros = vec![0; panels * blocks * r];
-        for place in 0..rows.n * blocks {
-            let (row, block) = (place / blocks, place % blocks);
-            let at = (row / r * blocks + block) * r + row % r;
-            (scales[at], zeros[at]) = (rows.scales[place], rows.zeros[place]);
-        }
+        let mut codes = room.zeros(panels * rows.k * width);
+        let scales = in_panels(rows.scales, blocks, (panels, r));
+        let zeros = in_panels(rows.zeros, blocks, (panels, r));
         for panel in 0..panels {
             let to = &mut codes[panel * rows.k * width..(panel + 1) * rows.k * width];
             for (block, to) in to.chunks_mut((rows.block * width).max(1)).enumerate() {
@@ -185,7 +196,8 @@ impl PanelCodes {
                 }
             }
         }
-        PanelCodes { r, k: rows.k, block: rows.block, codes, is_byte, scales, zeros }
+        let (room, k, block) = (room.clone(), rows.k, rows.block);
+        PanelCodes { room, r, k, block, codes, is_byte, scales, zeros }
     }
 
     /// Writes the FLOAT elements of a panel, of each of K `r`.
@@ -212,6 +224,12 @@ impl PanelCodes {
                 },
             );
         }
+    }
+}
+
+impl Drop for PanelCodes {
+    fn drop(&mut self) {
+        self.room.keep_codes(std::mem::take(&mut self.codes));
     }
 }
 
@@ -264,7 +282,7 @@ mod tests {
             let rows = QuantizedRows { n, k, block, bits, codes, scales, zeros };
             let wanted = rows.floats();
             for r in [2, 8, 16] {
-                let panels = PanelCodes::new(&rows, r);
+                let panels = PanelCodes::new(&rows, r, &PanelRoom::default());
                 for panel in 0..n.div_ceil(r) {
                     let placed = |row: usize, column: usize| {
                         let each = if panels.is_byte { r } else { r / 2 };

@@ -16,12 +16,15 @@ const WIDTH: usize = size_of::<f32>();
 /// How many K of a panel are written at once: they stay in the nearest cache.
 const AT_ONCE: usize = 64;
 
-/// How many elements are kept at most: those of a block of a large matrix, and of most others.
-const KEPT: usize = (40 << 20) / WIDTH;
+/// How many bytes are kept at most: those of a block of a large matrix, and of most others.
+const KEPT: usize = 40 << 20;
 
 /// Memory of panels that nobody uses any more, for the next ones, which may be smaller.
 #[derive(Clone, Default)]
-pub(crate) struct PanelRoom(Arc<Mutex<Option<Tensor>>>);
+pub(crate) struct PanelRoom {
+    floats: Arc<Mutex<Option<Tensor>>>,
+    codes: Arc<Mutex<Vec<u8>>>,
+}
 
 impl fmt::Debug for PanelRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,7 +35,7 @@ impl fmt::Debug for PanelRoom {
 impl PanelRoom {
     /// Room for so many FLOATs or more. Fails when there is none.
     fn take(&self, elements: usize) -> TractResult<Tensor> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let kept = self.floats.lock().unwrap_or_else(PoisonError::into_inner).take();
         match kept.filter(|kept| kept.len() >= elements) {
             Some(kept) => Ok(kept),
             None => Memory::default().written(f32::datum_type(), &[elements]),
@@ -41,12 +44,29 @@ impl PanelRoom {
 
     /// Keeps what is larger than what is kept, if it is not too large to be held for nothing.
     fn keep(&self, held: Tensor) {
-        if held.len() > KEPT {
+        if held.len() > KEPT / WIDTH {
             return;
         }
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.floats.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.as_ref().is_none_or(|kept| kept.len() < held.len()) {
             *kept = Some(held);
+        }
+    }
+
+    /// So many bytes of zeros, for codes.
+    pub(super) fn zeros(&self, bytes: usize) -> Vec<u8> {
+        let mut held =
+            std::mem::take(&mut *self.codes.lock().unwrap_or_else(PoisonError::into_inner));
+        held.clear();
+        held.resize(bytes, 0);
+        held
+    }
+
+    /// As `keep`, of codes.
+    pub(super) fn keep_codes(&self, held: Vec<u8>) {
+        let mut kept = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        if (kept.capacity() + 1..=KEPT).contains(&held.capacity()) {
+            *kept = held;
         }
     }
 }
@@ -201,7 +221,7 @@ mod tests {
     fn the_largest_room_is_kept() -> TractResult<()> {
         let (room, format) = (PanelRoom::default(), PackedFormat::new(f32::datum_type(), 8, 64));
         let kept = || {
-            let kept = room.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let kept = room.floats.lock().unwrap_or_else(PoisonError::into_inner);
             kept.as_ref().map(|kept| kept.as_bytes().as_ptr())
         };
         let panels = |rows: usize| FloatPanels::new(&format, [K, rows], &room);

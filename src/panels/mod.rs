@@ -24,7 +24,7 @@ use tract_onnx::tract_core::tract_linalg::mmm::{
 use tract_onnx::tract_core::tract_linalg::pack::PackedFormat;
 
 use self::codes::PanelCodes;
-use self::floats::FloatPanels;
+use self::floats::{FloatPanels, PanelRoom};
 use crate::cast::element_type::ElementType;
 use crate::cast::kernel::level::Level;
 use crate::cast::kernel::loops::Kernel;
@@ -72,16 +72,17 @@ impl Panels {
         Ok(Some(Panels::new(format, size, PanelElements::Half { packed: *packed, kernel })))
     }
 
-    /// Those of rows of codes; `None` where the panels are to be in another format than FLOAT's, or
+    /// Those of rows of codes, in memory that others had; `None` where the panels are to be in another format than FLOAT's, or
     /// of an odd number of rows.
     pub(crate) fn of_codes(
         format: &dyn MMMInputFormat,
         rows: &codes::QuantizedRows,
+        room: &PanelRoom,
     ) -> TractResult<Option<Panels>> {
         let Some(format) = float(format).filter(|_| Panels::take_codes(format)) else {
             return Ok(None);
         };
-        let codes = PanelCodes::new(rows, format.r);
+        let codes = PanelCodes::new(rows, format.r, room);
         Ok(Some(Panels::new(format, [rows.k, rows.n], PanelElements::Codes(codes))))
     }
 

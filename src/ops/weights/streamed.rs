@@ -6,6 +6,7 @@ use tract_onnx::tract_core::ops::matmul::pack::DynPackedExoticFact;
 use tract_onnx::tract_core::tract_linalg::mmm::{MMMInputValue, PackedMatrixStorage};
 use tract_onnx::tract_core::tract_linalg::pack::PackedFormat;
 
+use super::unpack::PackCodes;
 use super::{FROM, WeightUse, sole_user, use_of};
 use crate::cast::element_type::ElementType;
 use crate::ops::cast::op::OnnxCast;
@@ -41,9 +42,11 @@ impl Eq for PackAsRead {}
 
 typed_op!(PackAsRead, "PackAsRead", |op| format!("{:?}", op.fact));
 
-/// Has a model pack matrices that are its inputs as they are read, into memory that others had.
-/// Fails where the model does not hold together.
+/// Has a model pack matrices that are its inputs as they are read, and codes that come in, into
+/// memory that others had. Fails where the model does not hold together.
 pub(crate) fn stream(model: &mut TypedModel, room: &PanelRoom) -> TractResult<()> {
+    let packing = model.nodes.iter_mut().filter_map(|node| node.op_as_mut::<PackCodes>());
+    packing.for_each(|op| op.room = room.clone());
     for input in model.inputs.clone() {
         if let Some(patch) = patch(model, input, room)? {
             patch.apply(model)?;

@@ -14,6 +14,7 @@ use crate::ops::host::hook::Patch;
 use crate::ops::host::saved::save;
 use crate::panels::Panels;
 use crate::panels::codes::QuantizedRows;
+use crate::panels::floats::PanelRoom;
 
 /// N rows of K elements of [`QuantizedRows`]: its inputs are the codes, the scales and the zero
 /// points.
@@ -74,7 +75,8 @@ impl Unpack {
     /// Has the codes packed in the place of what is made of them.
     fn pack_as_run(&self, packing: &Packing, model: &TypedModel, node: &TypedNode) -> Patch {
         let fact = model.outlet_fact(packing.node.id.into())?.without_value();
-        let op = PackCodes { of: self.clone(), format: packing.format.clone(), fact };
+        let (format, room) = (packing.format.clone(), PanelRoom::default());
+        let op = PackCodes { of: self.clone(), format, fact, room };
         let mut patch = TypedModelPatch::default();
         let inputs = patch.taps(model, &node.inputs)?;
         let packed = patch.wire_node(&packing.node.name, op, &inputs)?[0];
@@ -158,7 +160,9 @@ impl TypedOp for Unpack {
             return if can_pack { self.pack_as_run(&packing, model, node) } else { Ok(None) };
         };
         let panels = if is_plain {
-            self.rows(inputs, |rows| Panels::of_codes(&*packing.format, rows))?
+            self.rows(inputs, |rows| {
+                Panels::of_codes(&*packing.format, rows, &PanelRoom::default())
+            })?
         } else {
             None
         };
@@ -173,11 +177,12 @@ impl TypedOp for Unpack {
 
 /// Packs codes that come in while a model runs.
 #[derive(Debug, Clone)]
-struct PackCodes {
+pub(super) struct PackCodes {
     of: Unpack,
     format: Box<dyn MMMInputFormat>,
     /// What tract's own operator says of what it packs.
     fact: TypedFact,
+    pub(super) room: PanelRoom,
 }
 
 impl PartialEq for PackCodes {
@@ -195,7 +200,7 @@ impl EvalOp for PackCodes {
 
     fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let (codes, scales, zeros) = args_3!(inputs);
-        let pack = |rows: &QuantizedRows| Panels::of_codes(&*self.format, rows);
+        let pack = |rows: &QuantizedRows| Panels::of_codes(&*self.format, rows, &self.room);
         let panels = self.of.rows([&codes, &scales, &zeros], pack)?;
         let packed: Box<dyn MMMInputValue> = Box::new(panels.context("panels of codes")?);
         let shape = self.fact.shape.as_concrete().context("a known shape")?;

@@ -19,7 +19,9 @@ use crate::cli::measure::reals::blocks;
 use crate::cli::measure::value::{coordinates, shown};
 use crate::cli::measure::weight::grid::{Grid, Rounded};
 use crate::cli::measure::weight::most::Most;
+use crate::cli::measure::weight::nearest::NearestCodes;
 use crate::cli::measure::weight::outcomes::{ElementOutcomes, Halved, Halving};
+use crate::cli::measure::weight::steps::CodeSteps;
 
 /// From how many elements on a constant is a weight, rather than a number of the computation or a
 /// shape.
@@ -73,6 +75,8 @@ pub(crate) struct WeightChange {
     is_damage: bool,
     /// Whether the converted side is what a Cast makes of the reference, which spoils nothing.
     is_cast: bool,
+    /// What it is off, where it was asked for and its codes are the nearest ones.
+    pub(crate) nearest: Option<NearestCodes>,
 }
 
 impl Whole {
@@ -84,12 +88,14 @@ impl Whole {
 
 impl WeightChange {
     /// Compares the values of a weight in two models, of the same number of elements. `stored` is
-    /// the narrow type from which the converted model computes it, if it does.
+    /// the narrow type from which the converted model computes it, if it does, and `half_steps` half
+    /// of the steps of its codes, where it is asked whether each is the nearest one.
     /// Fails when a tensor is not of its type's carrier.
     pub(crate) fn between(
         reference: &Elements,
         converted: &Elements,
         stored: Option<ElementType>,
+        half_steps: Option<&CodeSteps>,
     ) -> TractResult<WeightChange> {
         let (from, to, length) = (reference.ty, converted.ty, reference.len());
         ensure!(length == converted.len(), "a weight has other lengths on both sides");
@@ -104,6 +110,7 @@ impl WeightChange {
             share: 0.0,
             is_damage: false,
             is_cast: false,
+            nearest: None,
         };
         let is_text = |ty: ElementType| ty.family() == Family::Text;
         if is_text(from) || is_text(to) {
@@ -115,8 +122,9 @@ impl WeightChange {
             return Ok(change);
         }
         if let Some(grid) = Grid::of_codes([reference, converted], stored)
-            && let Some(most) = Most::of([reference, converted], &grid)?
+            && let Some(most) = Most::of([reference, converted], &grid, half_steps)?
         {
+            change.nearest = most.nearest;
             change.numbers([reference, converted], (&grid, Some(most)), stored)?;
             return Ok(change);
         }
@@ -136,7 +144,7 @@ impl WeightChange {
     ) -> TractResult<()> {
         let (from, to, length) = (reference.ty, converted.ty, reference.len());
         let (peak, near, left) = match most {
-            Some(Most { peak, near, left }) => (peak, near, left),
+            Some(Most { peak, near, left, .. }) => (peak, near, left),
             None => (largest(reference)?, Rounded::default(), blocks(length).collect()),
         };
         let mut found = ElementOutcomes::default();

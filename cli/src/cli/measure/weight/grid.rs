@@ -92,6 +92,12 @@ impl Grid {
         Some(Grid { target, unit, reference, relative, step })
     }
 
+    /// How far a stored value, whatever its size, may be off in a weight whose largest magnitude
+    /// this is.
+    pub(super) fn distance(&self, peak: f64) -> f64 {
+        self.step * peak
+    }
+
     /// What became of a value. `peak` is the largest magnitude in the reference, `end` in the
     /// converted weight.
     pub(super) fn outcome(&self, x: Number, y: Number, peak: f64, end: f64) -> Code {
@@ -158,7 +164,7 @@ impl Grid {
     #[inline(always)]
     fn rounded(&self, x: &[f64], y: &[f64], peak: f64) -> Option<Rounded> {
         let (relative, step) = match self.unit {
-            None => (self.relative, self.step * peak),
+            None => (self.relative, self.distance(peak)),
             Some(_) => (0.0, f64::NEG_INFINITY),
         };
         // Lanes that do not wait for one another.
@@ -197,7 +203,7 @@ impl Grid {
                 self.reference.into_iter().chain([unit]).any(|of| error <= units(of) * of.ulp(x))
             }
             Some(_) => false,
-            None => error <= self.relative * magnitude + self.step * peak,
+            None => error <= self.relative * magnitude + self.distance(peak),
         }
     }
 }

@@ -11,6 +11,8 @@ use crate::cli::measure::elements::{ElementReader, Elements};
 use crate::cli::measure::lanes::finite_peak;
 use crate::cli::measure::reals::blocks;
 use crate::cli::measure::weight::grid::{Grid, Rounded};
+use crate::cli::measure::weight::nearest::{NearestCodes, NearestPart, NearestReader};
+use crate::cli::measure::weight::steps::CodeSteps;
 
 /// How many rows are left at most: of more the peak is better known before.
 const LEFT: usize = 1 << 12;
@@ -22,30 +24,55 @@ pub(super) struct Most {
     pub(super) near: Rounded,
     /// The places of all others, in their order.
     pub(super) left: Vec<Range<usize>>,
+    /// What all are off, where it was asked for and their codes are the nearest ones.
+    pub(super) nearest: Option<NearestCodes>,
 }
 
 impl Most {
-    /// Of a reference's weight and the converted one, in codes; `None` where many values ask for a
-    /// closer look, or the reference's are no floats. Fails when they cannot be read.
-    pub(super) fn of(both: [&Elements; 2], grid: &Grid) -> TractResult<Option<Most>> {
+    /// Of a reference's weight and the converted one, in codes, half of whose steps are given where
+    /// it is asked whether each is the nearest one; `None` where many values ask for a closer look,
+    /// or the reference's are no floats. Fails when they cannot be read.
+    pub(super) fn of(
+        both: [&Elements; 2],
+        grid: &Grid,
+        half_steps: Option<&CodeSteps>,
+    ) -> TractResult<Option<Most>> {
         let [reference, _] = both;
         if !reference.ty.is_float() {
             return Ok(None);
         }
-        let mut most = Most { peak: 0.0, near: Rounded::default(), left: vec![] };
+        let (near, left) = (Rounded::default(), vec![]);
+        let mut most = Most { peak: 0.0, near, left, nearest: None };
+        let mut nearest = half_steps.map(NearestReader::of);
         let [mut x, mut y] = both.map(ElementReader::of);
         for places in blocks(reference.len()) {
             x.read(places.clone())?;
             y.read(places.clone())?;
-            Level::best().run(
-                #[inline(always)]
-                || most.add(&places, (x.reals(), y.reals()), grid),
-            );
+            let reals = (x.reals(), y.reals());
+            let part = nearest.as_mut().and_then(|nearest| nearest.add(&places, reals));
+            if part.is_none_or(|part| !most.add_nearest(&part, grid)) {
+                Level::best().run(
+                    #[inline(always)]
+                    || most.add(&places, reals, grid),
+                );
+            }
             if most.left.len() > LEFT {
                 return Ok(None);
             }
         }
+        most.nearest = nearest.and_then(NearestReader::found);
         Ok(Some(most))
+    }
+
+    /// Adds values that are within half a step, if that is near by the largest one as well.
+    fn add_nearest(&mut self, part: &NearestPart, grid: &Grid) -> bool {
+        let peak = self.peak.max(part.peak);
+        let is_near = part.bound <= grid.distance(peak);
+        if is_near {
+            self.peak = peak;
+            self.near.add(&part.rounded);
+        }
+        is_near
     }
 
     #[inline(always)]
@@ -105,7 +132,7 @@ mod tests {
             let of = |values: &[f32]| Elements::of(ElementType::Float, Cow::Owned(tensor1(values)));
             let both = [&of(&x), &of(&y)];
             let grid = Grid::of_codes(both, Some(ElementType::Uint4)).context("codes")?;
-            let most = Most::of(both, &grid)?.context("floats")?;
+            let most = Most::of(both, &grid, None)?.context("floats")?;
             assert_eq!(most.peak, 8.0);
             let [x, y] = [x, y].map(|x| x.iter().map(|x| f64::from(*x)).collect::<Vec<f64>>());
             let found = told(&most.near, &most.left, (&x, &y), &grid);
@@ -126,7 +153,7 @@ mod tests {
         };
         let both = [&of(1.0)?, &of(-1.0)?];
         let grid = Grid::of_codes(both, Some(ElementType::Uint4)).context("codes")?;
-        assert!(Most::of(both, &grid)?.is_none());
+        assert!(Most::of(both, &grid, None)?.is_none());
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use tract_onnx_cast::interpreter::SharedTensor;
 use tract_onnx_cast::kernel::Level;
 
 use crate::cli::measure::reach::relative;
-use crate::cli::tensor::elements;
+use crate::cli::measure::reals::reals;
 
 /// So many steps of a scale, a share of the value, and the least of all.
 #[derive(Clone)]
@@ -37,7 +37,8 @@ impl CodeSteps {
     ) -> Option<CodeSteps> {
         // What a scale that is no number makes of two codes is one value.
         let step = |x: &f64| if x.is_finite() { x.abs() * steps } else { 0.0 };
-        let scales: Vec<f64> = elements(scale.0, &scale.1).ok()?.iter().map(step).collect();
+        let mut scales = reals(scale.0, &scale.1)?;
+        scales.iter_mut().for_each(|scale| *scale = step(scale));
         if scales.len() == 1 {
             let behind = codes.iter().product();
             return Some(CodeSteps { scales, size: 1, behind, block: None, share, least: 0.0 });

@@ -112,7 +112,7 @@ impl<'a> Baseline<'a> {
     /// What the conversion did to the constants.
     /// Fails when a constant cannot be read, or the two models have nothing in common.
     pub(super) fn weights(&self, conversion: &Probed) -> TractResult<Weights> {
-        let weights = Weights::of(&self.probed.holder(), &conversion.holder())?;
+        let weights = Weights::of(&self.probed.holder(), &conversion.holder(), false)?;
         let (a, b) = (inner_values(&self.probed.proto), inner_values(&conversion.proto));
         let is_bare = a.is_empty() || b.is_empty();
         let shares = weights.pairs() > 0 || a.iter().any(|name| b.contains(name)) || is_bare;

@@ -227,7 +227,7 @@ impl Request for CompareRequest {
         let mut sides = open::open(loader, self)?;
         open::search::search_further(self, &mut sides)?;
         open::left_out::leave_out(&mut sides)?;
-        let paired = pair::pair(&sides)?;
+        let paired = pair::pair(&sides, self.has_verdict)?;
         let mut measured = match measure::measure(self, &sides, paired) {
             Ok(measured) => measured,
             Err(error) => return self.refused(&sides, error),

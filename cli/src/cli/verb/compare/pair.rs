@@ -17,14 +17,15 @@ pub(super) struct Paired {
     pub(super) further: [Vec<String>; 2],
 }
 
-/// Pairs the weights, and the tensors that one side has saved with those that the other one makes.
+/// Pairs the weights, and the tensors that one side has saved with those that the other one makes;
+/// `has_verdict` says whether a verdict is made of them.
 /// Fails when a weight cannot be read.
-pub(super) fn pair(sides: &Sides) -> TractResult<Paired> {
+pub(super) fn pair(sides: &Sides, has_verdict: bool) -> TractResult<Paired> {
     let (a, b) = (&sides.reference, &sides.converted);
     let weights = match (&a.model, &b.model) {
         (Some(a), Some(b)) => {
             let of_a = a.probed.holder();
-            Some(b.with_spelt(of_a.proto, |of_b| Weights::of(&of_a, of_b))?)
+            Some(b.with_spelt(of_a.proto, |of_b| Weights::of(&of_a, of_b, has_verdict))?)
         }
         _ => None,
     };

@@ -41,7 +41,7 @@ pub(super) fn compare(
     let onnx = &loader.onnx();
     let holder_a = Holder { proto: &a, folder: folder_a.as_deref(), onnx, unpacked: &[] };
     let holder_b = Holder { proto: &b, folder: folder_b.as_deref(), onnx, unpacked: &[] };
-    let mut found = Weights::of(&holder_a, &holder_b)?;
+    let mut found = Weights::of(&holder_a, &holder_b, false)?;
     let notes = std::mem::take(&mut found.notes);
     let weights = found.judged(None, None);
     let nothing = "nothing was compared: no weight of one model belongs to one of the other";

@@ -3,6 +3,7 @@
 use onnx_cast_graph::{int_attribute, ints_attribute};
 use tract_onnx::pb::{NodeProto, TensorProto};
 use tract_onnx::prelude::Tensor;
+use tract_onnx_cast::kernel::Level;
 use tract_onnx_cast::{ElementType, tensor_proto};
 
 use super::{Parts, Writer};
@@ -276,36 +277,45 @@ fn turned_pairs(bytes: &[u8], rows: usize, columns: usize) -> Option<Vec<u8>> {
 /// The lower half of each byte.
 const LOW: u64 = 0x0f0f_0f0f_0f0f_0f0f;
 
-/// Puts what becomes of each pair of rows, eight bytes at once, into a column: of the first byte of
-/// each row into the first column, which begins at a place, and the next ones so many bytes behind.
+/// How many bytes a square has along either side, and how many squares are transposed at once.
+const SIDE: usize = 8;
+
+/// A word of each of these squares.
+type Words = [u64; SIDE];
+
+/// Puts what becomes of each pair of rows into columns, those of as many squares at once: of the
+/// first byte of each row into the first column, which begins at a place, and the next ones so many
+/// bytes behind.
 fn turn_columns(
     bytes: &[u8],
     (stride, columns): (usize, usize),
     (turned, behind, first): (&mut [u8], usize, usize),
     pair: impl Fn(u64, u64) -> u64,
 ) -> Option<()> {
-    const SIDE: usize = 8;
-    // As many columns as are written at once are lines that the cache holds.
-    const TILE: usize = 8 * SIDE;
     let (width, double) = (columns / 2, (2 * stride).max(1));
-    for left in (0..width).step_by(TILE) {
-        let right = width.min(left + TILE);
+    // As many columns as are written at once are lines that the cache holds.
+    for left in (0..width).step_by(SIDE * SIDE) {
         for (group, pairs) in bytes.chunks(SIDE * double).enumerate() {
             let count = pairs.len() / double;
-            for at in (left..right).step_by(SIDE) {
-                let mut square = [0; SIDE];
-                for (place, rows) in square.iter_mut().zip(pairs.chunks_exact(double)) {
-                    let (one, other) = rows.split_at_checked(stride)?;
-                    *place = pair(word(one.get(at..width)?), word(other.get(at..width)?));
+            let mut squares = [[0; SIDE]; SIDE];
+            for (paired, rows) in squares.iter_mut().zip(pairs.chunks_exact(double)) {
+                let (one, other) = rows.split_at_checked(stride)?;
+                let (one, other) = (words(one.get(left..width)?), words(other.get(left..width)?));
+                for (place, (one, other)) in paired.iter_mut().zip(one.into_iter().zip(other)) {
+                    *place = pair(one, other);
                 }
-                let made = turned.get_mut(at * behind + first + group * SIDE..)?;
-                let made = made.chunks_mut(behind.max(1)).take(right - at);
-                for (column, made) in transposed(square).into_iter().zip(made) {
-                    let column = column.to_le_bytes();
-                    match made.first_chunk_mut().filter(|_| count == SIDE) {
-                        Some(made) => *made = column,
-                        None => made.get_mut(..count)?.copy_from_slice(column.get(..count)?),
-                    }
+            }
+            Level::best().run(
+                #[inline(always)]
+                || transpose(&mut squares),
+            );
+            let made = turned.get_mut(left * behind + first + group * SIDE..)?;
+            let made = made.chunks_mut(behind.max(1)).take(width - left);
+            let columns = (0..SIDE * SIDE).map(|at| squares[at % SIDE][at / SIDE].to_le_bytes());
+            for (column, made) in columns.zip(made) {
+                match made.first_chunk_mut().filter(|_| count == SIDE) {
+                    Some(made) => *made = column,
+                    None => made.get_mut(..count)?.copy_from_slice(column.get(..count)?),
                 }
             }
         }
@@ -313,29 +323,46 @@ fn turn_columns(
     Some(())
 }
 
-/// The first bytes as one word, whose lowest byte is the first; zeros stand for those that are not
+/// The first bytes as words, whose lowest byte is the first; zeros stand for those that are not
 /// there.
-fn word(bytes: &[u8]) -> u64 {
-    match bytes.first_chunk() {
-        Some(word) => u64::from_le_bytes(*word),
-        None => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+#[inline(always)]
+fn words(bytes: &[u8]) -> Words {
+    let mut words = [0; SIDE];
+    match bytes.first_chunk::<{ SIDE * SIDE }>() {
+        Some(bytes) => {
+            let bytes = bytes.as_chunks().0;
+            words
+                .iter_mut()
+                .zip(bytes)
+                .for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+        }
+        None => {
+            for (word, bytes) in words.iter_mut().zip(bytes.chunks(SIDE)) {
+                *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            }
+        }
     }
+    words
 }
 
-/// A square of bytes, transposed: each word is a row, and its lowest byte is the first.
-fn transposed(mut square: [u64; 8]) -> [u64; 8] {
+/// Transposes squares of bytes: each word is a row of one, and its lowest byte is the first.
+#[inline(always)]
+fn transpose(squares: &mut [Words; SIDE]) {
     let mut swap = |distance: usize, mask: u64| {
         let bits = 8 * distance;
-        for place in (0..8).filter(|place| place & distance == 0) {
-            let (one, other) = (square[place], square[place + distance]);
-            square[place] = one & mask | (other & mask) << bits;
-            square[place + distance] = (one >> bits) & mask | other & !mask;
+        for place in (0..SIDE).filter(|place| place & distance == 0) {
+            let (mut ones, mut others) = (squares[place], squares[place + distance]);
+            for (one, other) in ones.iter_mut().zip(&mut others) {
+                let (first, second) = (*one, *other);
+                *one = first & mask | (second & mask) << bits;
+                *other = (first >> bits) & mask | second & !mask;
+            }
+            (squares[place], squares[place + distance]) = (ones, others);
         }
     };
     swap(1, 0x00ff_00ff_00ff_00ff);
     swap(2, 0x0000_ffff_0000_ffff);
     swap(4, 0x0000_0000_ffff_ffff);
-    square
 }
 
 #[cfg(test)]

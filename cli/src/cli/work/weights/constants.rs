@@ -74,11 +74,16 @@ impl<'a> StoredCodes<'a> {
     /// more than 8 bits. Fails when they cannot be read.
     pub(super) fn read(&self, folder: Option<&'a Path>) -> TractResult<Option<CodedWeight<'a>>> {
         let codes = Elements::of_proto(self.codes, folder)?;
-        let (ty, scale) = tensor_proto::read(self.scale, folder)?;
-        let scale = (ty, Arc::new(scale));
-        let steps = CodeSteps::of(self.attributes, &codes.shape, (&scale, 0.0), 0.5);
-        let both = steps.zip(EndCodes::of(codes.ty));
+        let both = self.half_steps(folder)?.zip(EndCodes::of(codes.ty));
         Ok(both.map(|(steps, ends)| CodedWeight { codes, ends, steps: Arc::new(steps) }))
+    }
+
+    /// Half of their steps; `None` where the scale fits no layout. Fails when that cannot be read.
+    pub(super) fn half_steps(&self, folder: Option<&Path>) -> TractResult<Option<CodeSteps>> {
+        let shape = self.codes.dims.iter().map(|dim| usize::try_from(*dim).ok());
+        let Some(shape) = shape.collect::<Option<Vec<usize>>>() else { return Ok(None) };
+        let (ty, scale) = tensor_proto::read(self.scale, folder)?;
+        Ok(CodeSteps::of(self.attributes, &shape, (&(ty, Arc::new(scale)), 0.0), 0.5))
     }
 }
 

@@ -14,16 +14,18 @@ use std::path::Path;
 use std::rc::Rc;
 
 use tract_onnx::prelude::*;
+use tract_onnx_cast::ElementType;
 
 use crate::cli::found::weights::{ComparedWeight, ComparedWeights};
 use crate::cli::measure::elements::Elements;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::weight::alike::{Alike, alike};
 use crate::cli::measure::weight::change::WeightChange;
+use crate::cli::measure::weight::nearest::NearestCodes;
 use crate::cli::message::{at, one_line};
 use crate::cli::progress::{Progress, Unit};
 use crate::cli::work::spelt::spelt;
-use constants::{Again, ChangedWeight, Constant, Holder, transposed};
+use constants::{Again, ChangedWeight, Constant, Holder, StoredCodes, transposed};
 use exercise::Exercise;
 use folded::Computed;
 
@@ -43,6 +45,9 @@ pub(crate) struct Weights {
     pub(crate) names: HashMap<String, String>,
     /// Those of them that the converted model has as a Cast makes them, in their order of axes.
     pub(crate) casts: HashSet<String>,
+    /// What those of the converted model are off whose codes are the nearest ones to the values of
+    /// a constant of the reference, which is named; where it was asked for.
+    pub(crate) nearest: Option<HashMap<String, (String, NearestCodes)>>,
     /// How far it is, by the bytes of the reference's constants.
     progress: Option<Progress>,
 }
@@ -82,15 +87,21 @@ impl<'a> NamedConstants<'a> {
 impl Weights {
     /// Compares the constants of two models, a pair at a time: by name, what a model computes of
     /// its constants as well, what is left by values, and what is left then by the node that takes
-    /// it. Fails when a constant cannot be read, such as one whose external data is missing.
-    pub(crate) fn of(reference: &Holder, converted: &Holder) -> TractResult<Weights> {
+    /// it. `asks_nearest` says whether it is asked which codes are the nearest ones.
+    /// Fails when a constant cannot be read, such as one whose external data is missing.
+    pub(crate) fn of(
+        reference: &Holder,
+        converted: &Holder,
+        asks_nearest: bool,
+    ) -> TractResult<Weights> {
         let of_reference = constants::of(reference.proto);
         let bytes = of_reference.iter().map(Constant::bytes).sum();
         let progress = Progress::of("comparing the weights", bytes, Unit::Bytes);
         let written = spelt(converted.proto, Some(reference.proto), converted.folder);
         let unpacked = [converted.unpacked, &written.unpacked].concat();
         let converted = &Holder { proto: &written.proto, unpacked: &unpacked, ..*converted };
-        let mut weights = Weights { progress: Some(progress), ..Weights::default() };
+        let nearest = asks_nearest.then(HashMap::new);
+        let mut weights = Weights { progress: Some(progress), nearest, ..Weights::default() };
         let mut left_b = NamedConstants::of(constants::of(converted.proto));
         let mut left_a = vec![];
         let folders = (reference.folder, converted.folder);
@@ -300,14 +311,10 @@ impl Weights {
             y = transposed(y)?;
         }
         let (stored, name) = (b.stored.or(a.stored), format!("weight `{}`", a.name));
-        let as_stored = x.untransposed().zip(y.untransposed());
-        let mut change = match &as_stored {
-            Some((x, y)) => at(&name, WeightChange::between(x, y, stored))?,
-            None => at(&name, WeightChange::between(&x, &y, stored))?,
-        };
-        if as_stored.is_some() && change.is_odd() {
-            // Where values differ is told by the places that they have behind the transpose.
-            change = at(&name, WeightChange::between(&x, &y, stored))?;
+        let codes = b.codes.filter(|_| self.nearest.is_some() && is_named && !is_turned);
+        let change = at(&name, change_of([&x, &y], stored, codes, of_b))?;
+        if let Some((nearest, found)) = self.nearest.as_mut().zip(change.nearest) {
+            nearest.insert(b.name.clone(), (a.name.clone(), found));
         }
         if is_named && !is_turned && change.is_cast() {
             self.casts.insert(a.name.clone());
@@ -349,6 +356,26 @@ impl Weights {
         self.changed.push(changed);
         Ok(true)
     }
+}
+
+/// What became of the values of a weight; where it is a question whether each of its codes is the
+/// nearest one, they are given. Fails when values cannot be read.
+fn change_of(
+    [x, y]: [&Elements; 2],
+    stored: Option<ElementType>,
+    codes: Option<StoredCodes>,
+    folder: Option<&Path>,
+) -> TractResult<WeightChange> {
+    if let Some((x, y)) = x.untransposed().zip(y.untransposed()) {
+        let change = WeightChange::between(&x, &y, stored, None)?;
+        if !change.is_odd() {
+            return Ok(change);
+        }
+        // Where values differ is told by the places that they have behind the transpose.
+    }
+    let codes = codes.filter(|codes| !codes.is_turned);
+    let half_steps = codes.map(|codes| codes.half_steps(folder)).transpose()?.flatten();
+    WeightChange::between(x, y, stored, half_steps.as_ref())
 }
 
 /// Whether a constant of the converted model is of codes that make up for one another's errors,

@@ -43,6 +43,7 @@ use super::open::{CompareRequest, LoadedModel, Sides};
 use crate::cli::found::verdict::{BothErrors, Culprit};
 use crate::cli::found::weights::ComparedWeight;
 use crate::cli::input::sets::Provenance;
+use crate::cli::measure::weight::nearest::NearestCodes;
 use crate::cli::message::single_line;
 use crate::cli::progress;
 use crate::cli::work::engine::ProgressObserver;
@@ -68,6 +69,9 @@ pub(super) struct Subject<'a> {
     pub(super) weights: HashMap<String, String>,
     /// Those of them that the conversion has as a Cast makes them, in their order of axes.
     pub(super) casts: HashSet<String>,
+    /// What values of the conversion are off whose codes are the nearest ones to the values of a
+    /// constant of the reference, which is named.
+    pub(super) nearest: HashMap<String, (String, NearestCodes)>,
     /// The reference's constants that are more than rounded in the conversion.
     pub(super) changed: HashSet<String>,
     /// Those of which a few values are.
@@ -91,6 +95,7 @@ impl<'a> Subject<'a> {
             sides,
             weights: weights.map(|weights| weights.names.clone()).unwrap_or_default(),
             casts: weights.map(|weights| weights.casts.clone()).unwrap_or_default(),
+            nearest: weights.and_then(|weights| weights.nearest.clone()).unwrap_or_default(),
             changed: changed().map(|weight| weight.fact.name.clone()).collect(),
             changed_in_few: in_few.map(|weight| weight.fact.name.clone()).collect(),
             band_runs: request.band_runs,

@@ -12,6 +12,7 @@ use super::trace::Trace;
 use crate::cli::measure::elements::Elements;
 use crate::cli::measure::reach::is_cut_mask;
 use crate::cli::measure::value::part;
+use crate::cli::measure::weight::nearest::NearestCodes;
 use crate::cli::work::weights::constants::{Holder, elements_of, initializer};
 
 /// Which constants of the conversion are roundings of which weights of the reference.
@@ -21,6 +22,9 @@ pub(super) struct ReferenceWeights<'a> {
     roundings: HashMap<String, String>,
     /// Those of them that are casts, value by value.
     casts: HashSet<String>,
+    /// What values of the conversion are off whose codes are the nearest ones to the values of a
+    /// weight, which is named.
+    nearest: HashMap<String, (String, NearestCodes)>,
     /// Whether one is a mask of the reference's that the conversion has cut off.
     pub(super) cuts_masks: bool,
 }
@@ -34,7 +38,8 @@ impl<'a> ReferenceWeights<'a> {
         (a, b, model): (&Trace, &Trace, &Interpreter),
         links: &mut Links,
     ) -> ReferenceWeights<'a> {
-        let mut weights = ReferenceWeights { holder: Some(holder), ..ReferenceWeights::default() };
+        let (holder, nearest) = (Some(holder), subject.nearest.clone());
+        let mut weights = ReferenceWeights { holder, nearest, ..ReferenceWeights::default() };
         // A constant that several weights claim is the one of which it is a cast.
         let mut pairs: Vec<_> = subject.weights.iter().collect();
         pairs.sort_by_key(|(reference, _)| (subject.casts.contains(*reference), *reference));
@@ -71,7 +76,12 @@ impl<'a> ReferenceWeights<'a> {
             let is_made = b.maker(converted).is_some_and(|ran| ran.op == "DequantizeLinear");
             let exact = || cast(&weights.read(a, reference)?, wide(ty));
             let by_values = || Some(laid_out(&exact()?, &b.again(model, converted)?)?.1);
+            let is_nearest = weights.nearest(converted, reference).is_some();
             let has_order = || {
+                if is_nearest {
+                    // Its values are near in the reference's order.
+                    return Some(false);
+                }
                 let made = b.form(converted)?.1;
                 is_turned(shape, made).or_else(by_values)
             };
@@ -95,6 +105,13 @@ impl<'a> ReferenceWeights<'a> {
     /// value.
     pub(super) fn cast_of(&self, name: &str) -> Option<&str> {
         self.roundings.get(name).filter(|_| self.casts.contains(name)).map(String::as_str)
+    }
+
+    /// What a value of the conversion is off whose codes are the nearest ones to the values of a
+    /// weight, in its order.
+    pub(super) fn nearest(&self, converted: &str, reference: &str) -> Option<NearestCodes> {
+        let (name, found) = self.nearest.get(converted)?;
+        (name == reference).then_some(*found)
     }
 
     /// Whether a weight of the reference is these values, bit for bit. It is read a part at a time.

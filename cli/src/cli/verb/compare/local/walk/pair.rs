@@ -8,7 +8,7 @@ use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
 use tract_onnx_cast::kernel::Level;
 use tract_onnx_cast::{ElementType, Family};
 
-use super::super::doubt::{Carried, Doubt, Twin};
+use super::super::doubt::{Carried, Doubt, Twin, UNIFORM};
 use super::super::held::{HeldElements, Whole, Worst};
 use super::super::links::Link;
 use super::super::numbers::{
@@ -42,6 +42,8 @@ struct PairedValue<'a> {
     link: &'a Link,
     made: &'a SharedTensor,
     want: &'a SharedTensor,
+    /// Whether the reference's value is in its own order.
+    is_in_order: bool,
     /// How far the reference's own rounding puts its elements off.
     of_reference: Option<&'a [f64]>,
 }
@@ -129,7 +131,7 @@ impl Walk<'_> {
         };
         let of_reference = of_reference.map(Vec::as_slice).filter(|_| is_in_order);
         let made = &shared(output);
-        let pair = PairedValue { name, link, made, want: &want, of_reference };
+        let pair = PairedValue { name, link, made, want: &want, is_in_order, of_reference };
         let mut site = self.site(node, &pair, (twin, is_doubted))?;
         if !is_doubted
             && site.deviates()
@@ -153,6 +155,9 @@ impl Walk<'_> {
 
     /// What is found where a value belongs to one of the reference.
     fn site(&self, node: &NodeRun, pair: &PairedValue, twin: (&Twin, bool)) -> Option<Site> {
+        if let Some(site) = self.of_nearest(node, pair, twin) {
+            return Some(site);
+        }
         let codes = WeightCodes::of(node, pair.want, &twin.0.value);
         let mut lost = CutOffPower::default();
         let mut site =
@@ -168,6 +173,25 @@ impl Walk<'_> {
         Some(site)
     }
 
+    /// What is found of a weight that was held against the reference's before, and whose codes are
+    /// the nearest ones: the half of a step that is in doubt explains each value, and so all
+    /// together.
+    fn of_nearest(
+        &self,
+        node: &NodeRun,
+        pair: &PairedValue,
+        (twin, is_doubted): (&Twin, bool),
+    ) -> Option<Site> {
+        let PairedValue { name, link, made, .. } = pair;
+        let is_half = matches!(twin.doubt, Doubt::Steps(_)) && twin.share >= UNIFORM;
+        let is_weight = node.op_type == "DequantizeLinear" && is_one(made, &twin.value);
+        let found = self.weights.nearest(name, &link.reference);
+        let found = found.filter(|_| is_doubted && is_half && is_weight && pair.is_in_order)?;
+        let mut site = Site::new(name, link, node);
+        site.local_sums((found.noise, found.power), found.largest, made.0);
+        Some(site)
+    }
+
     /// Holds a value against the reference's; what lies beyond the codes of a weight may be off,
     /// and is added up.
     fn compare(
@@ -177,7 +201,7 @@ impl Walk<'_> {
         (twin, is_doubted): (&Twin, bool),
         mut ends: Option<(&WeightCodes, &mut CutOffPower)>,
     ) -> Option<Site> {
-        let PairedValue { name, link, made, want, of_reference } = pair;
+        let PairedValue { name, link, made, want, of_reference, .. } = pair;
         let ty = made.0;
         let mut site = Site::new(name, link, node);
         // Beyond the range of the reference's type its own value is infinite.
