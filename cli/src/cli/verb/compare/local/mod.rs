@@ -1,7 +1,7 @@
 //! The verdict that needs no tolerance: where errors arise, and whether rounding explains them.
 //!
-//! `trace` is what a run of each side node by node has shown, `links` says which values are to be
-//! one, `walk` holds what each node makes of the reference's inputs against what the reference
+//! `subject` is what there is to look into, `trace` what a run of each side node by node has shown,
+//! `links` says which values are to be one, `walk` holds what each node makes of the reference's inputs against what the reference
 //! made, as often as `rounds` says, `doubt` is how much of the difference rounding explains,
 //! `fault` what the rest looks like by what its `nodes` are, `band` how far the conversion's
 //! roundings may put its outputs, and `judge` the verdict. `exact_inputs` and `reference_weights`
@@ -27,6 +27,7 @@ mod quantizers;
 mod reference_weights;
 mod rounds;
 mod site;
+mod subject;
 mod trace;
 mod walk;
 
@@ -39,17 +40,15 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 use tract_onnx_cast::{ElementType, OnnxTensor};
 
-use super::open::{CompareRequest, LoadedModel, Sides};
+use super::open::{LoadedModel, Sides};
 use crate::cli::found::verdict::{BothErrors, Culprit};
 use crate::cli::found::weights::ComparedWeight;
 use crate::cli::input::sets::Provenance;
-use crate::cli::measure::weight::nearest::NearestCodes;
 use crate::cli::message::single_line;
 use crate::cli::progress;
 use crate::cli::work::engine::ProgressObserver;
 use crate::cli::work::spelt::makes_the_same;
-use crate::cli::work::weights as compared;
-use band::{Band, PerturbedRuns};
+use band::Band;
 use exact_inputs::{inputs_of, other_inputs, saved_inputs, set_inputs};
 use fault::Fault;
 pub(super) use judge::{Grounds, judge};
@@ -58,51 +57,10 @@ use quantizers::Wrong;
 use reference_weights::ReferenceWeights;
 use rounds::Rounds;
 use site::{Site, Sites};
+pub(super) use subject::Subject;
 pub(super) use trace::{Trace, Traces};
 use walk::Walk;
 use walk::own::OwnRounding;
-
-/// What there is to look into.
-pub(super) struct Subject<'a> {
-    pub(super) sides: &'a Sides,
-    /// What the reference's constants are called in the conversion.
-    pub(super) weights: HashMap<String, String>,
-    /// Those of them that the conversion has as a Cast makes them, in their order of axes.
-    pub(super) casts: HashSet<String>,
-    /// What values of the conversion are off whose codes are the nearest ones to the values of a
-    /// constant of the reference, which is named.
-    pub(super) nearest: HashMap<String, (String, NearestCodes)>,
-    /// The reference's constants that are more than rounded in the conversion.
-    pub(super) changed: HashSet<String>,
-    /// Those of which a few values are.
-    pub(super) changed_in_few: HashSet<String>,
-    /// How often the conversion runs with its roundings perturbed; `None` where that depends on its
-    /// size.
-    pub(super) band_runs: Option<u64>,
-    /// Whether somebody is shown the band, whatever it tells.
-    pub(super) shows_band: bool,
-}
-
-impl<'a> Subject<'a> {
-    pub(super) fn of(
-        request: &CompareRequest,
-        sides: &'a Sides,
-        weights: Option<&compared::Weights>,
-    ) -> Subject<'a> {
-        let changed = || weights.iter().flat_map(|weights| &weights.changed);
-        let in_few = changed().filter(|weight| weight.change.is_few());
-        Subject {
-            sides,
-            weights: weights.map(|weights| weights.names.clone()).unwrap_or_default(),
-            casts: weights.map(|weights| weights.casts.clone()).unwrap_or_default(),
-            nearest: weights.and_then(|weights| weights.nearest.clone()).unwrap_or_default(),
-            changed: changed().map(|weight| weight.fact.name.clone()).collect(),
-            changed_in_few: in_few.map(|weight| weight.fact.name.clone()).collect(),
-            band_runs: request.band_runs,
-            shows_band: request.shows_band,
-        }
-    }
-}
 
 /// What was found inside.
 #[derive(Default)]
@@ -228,13 +186,8 @@ impl<'a> LocalComparison<'a> {
         let (found, mut wrong, others) = if band.is_some() {
             walked()?
         } else {
-            let (model, exact) = (&self.model, &**trace_b);
-            let made = || outputs.iter().filter_map(|(_, output)| exact.first(output));
-            let is_wanted = || self.subject.shows_band || band::may_be_beyond(&traces, model);
-            let usual = || if is_wanted() { band::usual_count(exact.weights(), made()) } else { 0 };
-            let count = self.subject.band_runs.unwrap_or_else(usual);
-            let runs = PerturbedRuns { exact, model, inputs: given()?, count };
-            let (walked, found, seeds) = runs.beside(at_once, walked)?;
+            let (walked, found, seeds) =
+                self.subject.with_band((&self.model, given()?), &traces, at_once, walked)?;
             (*band, self.local.seeds) = (Some(found), seeds);
             walked
         };

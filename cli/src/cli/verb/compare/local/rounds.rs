@@ -24,6 +24,10 @@ use super::trace::{Ran, Trace};
 use super::walk::Walk;
 use super::walk::own::{Own, OwnRounding};
 
+/// What walks have found: the sites, the quantisers that are wrong by themselves, and the links that
+/// hold, if they are others.
+pub(super) type Walked = (Sites, Vec<Wrong>, Option<Links>);
+
 /// The share of what a pair that is none is off, below which what is behind it is off.
 const PASSED: f64 = 0.1;
 
@@ -56,7 +60,7 @@ impl<'a> Rounds<'a> {
     pub(super) fn walked(
         mut self,
         run: impl Fn(&mut Walk) -> TractResult<()>,
-    ) -> TractResult<(Sites, Vec<Wrong>, Option<Links>)> {
+    ) -> TractResult<Walked> {
         let mut walk = self.walk(None, HashSet::new());
         run(&mut walk)?;
         if walk.sites.deviating().next().is_none() {
@@ -70,20 +74,37 @@ impl<'a> Rounds<'a> {
         // What a doubt explains already is to have it in the next walk as well.
         let mut doubtful: Vec<&str> = walk.sites.deviating().map(|site| &*site.converted).collect();
         doubtful.extend(walk.doubted.iter().map(String::as_str));
-        let mut again = self.walk(Some(walk.regions(&doubtful)), HashSet::new());
+        let wanted = walk.regions(&doubtful);
+        let mut again = self.walk_after(&walk, wanted.clone(), HashSet::new());
         run(&mut again)?;
         let others = self.taken_in(&again);
         if others.is_empty() {
-            let (sites, wrong) = self.settled(again, &run)?;
+            let (sites, wrong) = self.settled(again, wanted, &run)?;
             return Ok((sites, wrong, None));
         }
         let mut links = self.links.clone();
         links.extend(others);
         let rounds = Rounds { links: &links, ..self };
-        let mut again = rounds.walk(Some(again.all_values()), HashSet::new());
+        let wanted = again.all_values();
+        let mut again = rounds.walk(Some(wanted.clone()), HashSet::new());
         run(&mut again)?;
-        let (sites, wrong) = rounds.settled(again, &run)?;
+        let (sites, wrong) = rounds.settled(again, wanted, &run)?;
         Ok((sites, wrong, Some(links)))
+    }
+
+    /// A walk behind another one, whose order it has, which leaves `loose` values as they are. It
+    /// looks into nothing that is as it was there.
+    fn walk_after(
+        &self,
+        before: &Walk,
+        wanted: HashSet<String>,
+        loose: HashSet<String>,
+    ) -> Walk<'a> {
+        let roots: HashSet<String> = before.unsure().chain(loose.iter().cloned()).collect();
+        let settled = before.settled(&wanted, &before.behind_all(&roots, &loose));
+        let mut walk = self.walk(Some(wanted), loose);
+        walk.settled = settled;
+        walk
     }
 
     /// Values that keep their name though the nodes behind them were taken in: what was made is no
@@ -119,10 +140,12 @@ impl<'a> Rounds<'a> {
         found
     }
 
-    /// The sites, and the quantisers that are wrong by themselves, without pairs that are none.
+    /// The sites, and the quantisers that are wrong by themselves, without pairs that are none,
+    /// behind a walk before whose `wanted` values doubt was carried along.
     fn settled(
         &self,
         again: Walk,
+        wanted: HashSet<String>,
         run: &impl Fn(&mut Walk) -> TractResult<()>,
     ) -> TractResult<(Sites, Vec<Wrong>)> {
         let sure = again.sites.deviating().filter(|site| site.is_sure);
@@ -132,14 +155,20 @@ impl<'a> Rounds<'a> {
         }
         let carried = if self.has_others(&again) { again.carried(&suspects) } else { vec![] };
         let loose: HashSet<String> = suspects.into_iter().chain(carried).collect();
-        let mut left = self.walk(Some(again.all_values()), loose.clone());
+        // What is made of them is held against its own doubt.
+        let left_as_they_are = |loose: HashSet<String>| {
+            let behind = again.behind_all(&loose, &loose);
+            let behind = again.regions(&behind.iter().map(String::as_str).collect::<Vec<_>>());
+            self.walk_after(&again, wanted.union(&behind).cloned().collect(), loose)
+        };
+        let mut left = left_as_they_are(loose.clone());
         run(&mut left)?;
         let wrong: HashSet<String> =
             loose.iter().filter(|name| self.is_passed_by(name, &left)).cloned().collect();
         if wrong.is_empty() {
             return Ok((again.sites, again.quantizers.wrong()));
         }
-        let mut last = self.walk(Some(again.all_values()), wrong.clone());
+        let mut last = left_as_they_are(wrong.clone());
         run(&mut last)?;
         last.sites.all.iter_mut().for_each(|site| site.is_sure &= !wrong.contains(&site.converted));
         Ok((last.sites, last.quantizers.wrong()))

@@ -44,6 +44,9 @@ const STRAYING: f64 = 8.0;
 pub(in super::super) const IN_PLACE: [&str; 5] =
     ["Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"];
 
+/// What makes one element of several, and has the largest of their doubts.
+const OF_SEVERAL: [&str; 3] = ["GlobalMaxPool", "MaxPool", "ReduceMax"];
+
 /// How often a node runs on inputs that are moved at random, and how many times as far off its
 /// result may be.
 const SAMPLES: u64 = 4;
@@ -90,6 +93,17 @@ pub(super) fn moved(step: NodeStep) -> Doubts {
         && twin.value.1.len() == made.1.len()
     {
         return Some(vec![Carried { doubt: twin.doubt.clone(), share: twin.share }]);
+    }
+    let of_element = |doubt: &Doubt| !matches!(doubt, Doubt::Steps(_) | Doubt::Each(_));
+    if !OF_SEVERAL.contains(&node.op_type)
+        && (*first, *count) == (0, 1)
+        && let Some(Some(twin)) = inputs.first()
+        && of_element(&twin.doubt)
+        && made.iter().flatten().all(|(ty, _)| ty.is_float())
+    {
+        // It is told by the element, wherever that goes.
+        let carried = Carried { doubt: twin.doubt.clone(), share: twin.share };
+        return Some(vec![carried; made.len()]);
     }
     let mut given = values(inputs);
     for (input, twin) in given.iter_mut().zip(inputs).skip(*first).take(*count) {

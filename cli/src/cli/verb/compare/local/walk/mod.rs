@@ -9,7 +9,8 @@
 //! - `pair`: holds a value against the reference's, and puts that in its place; `plain`: elements
 //!   of which none asks for a closer look; `layout`: in another order of axes
 //! - `values`: twins of what nothing before has one of; `bodies`: those that go into bodies and out
-//! - `common`: nodes that both models have; `order`: what lies behind a value and before it
+//! - `common`: nodes that both models have; `settled`: those of which a walk before has told all
+//! - `order`: what lies behind a value and before it
 
 mod bodies;
 mod common;
@@ -18,6 +19,7 @@ mod order;
 pub(super) mod own;
 mod pair;
 mod plain;
+pub(super) mod settled;
 mod values;
 
 use std::cell::LazyCell;
@@ -40,6 +42,7 @@ use super::site::Sites;
 use super::trace::{Trace, full_name, shared};
 use bodies::Bodies;
 use own::Own;
+use settled::{SettledValue, ValueForm};
 use values::{
     coarser, in_double, in_own_types, is_of_sequence, is_quantizer, narrowed, of_sequence, rough,
     undoubted, widened,
@@ -81,6 +84,11 @@ pub(super) struct Walk<'a> {
     pub(super) doubted: Vec<String>,
     /// The type of half precision or more that rounds most of those that nodes have made so far.
     coarsest: ElementType,
+    /// What a walk before has told, by the names of values, and whether the node that runs makes
+    /// nothing else.
+    pub(super) settled: HashMap<String, SettledValue>,
+    is_settled: bool,
+    forms: HashMap<String, ValueForm>,
 }
 
 /// What a node takes, free of its types' rounding, and what it makes of that, if the reference has
@@ -139,6 +147,9 @@ impl<'a> Walk<'a> {
             undoubted: HashSet::new(),
             doubted: vec![],
             coarsest: ElementType::Float,
+            settled: HashMap::new(),
+            is_settled: false,
+            forms: HashMap::new(),
         }
     }
 
@@ -310,6 +321,11 @@ fn is_of_zeros(node: &NodeRun) -> bool {
 
 impl Observer for Walk<'_> {
     fn known(&mut self, node: &NodeRun) -> Option<Vec<Option<SharedTensor>>> {
+        let settled = self.settled_outputs(node);
+        self.is_settled = settled.is_some();
+        if self.is_settled {
+            return settled;
+        }
         let known = self.known_of(node);
         let given = node.inputs.iter().zip(&known.twins);
         let is_given = given.clone().all(|(input, twin)| is_given(input, twin));
@@ -319,6 +335,10 @@ impl Observer for Walk<'_> {
     }
 
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
+        if std::mem::take(&mut self.is_settled) {
+            self.pass(node, outputs);
+            return Ok(());
+        }
         let left = self.left(node, outputs);
         self.note(node, &left, outputs);
         let KnownNode { twins, made } = match self.known.take() {

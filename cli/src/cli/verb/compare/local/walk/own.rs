@@ -3,13 +3,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer};
+use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer, SharedTensor};
 
 use super::super::doubt::{Carried, Doubt, Twin, doubts, has_many_steps};
 use super::super::nodes::region;
 use super::super::numbers::rounding;
 use super::super::site::Sites;
-use super::super::trace::{Trace, full_name, shared};
+use super::super::trace::{Trace, full_name, name_in, shared};
 
 /// Through so many nodes of the reference its own rounding is carried: through more it may hide a
 /// fault.
@@ -19,7 +19,8 @@ const FEW: usize = 16;
 pub(in super::super) type Own = HashMap<String, Vec<Vec<f64>>>;
 
 /// The reference's own rounding, from values on that the conversion has.
-pub(in super::super) struct OwnRounding {
+pub(in super::super) struct OwnRounding<'a> {
+    reference: &'a Trace,
     /// The values that differ.
     pub(in super::super) wanted: HashSet<String>,
     /// What is made on the way to them.
@@ -28,9 +29,9 @@ pub(in super::super) struct OwnRounding {
     pub(in super::super) own: Own,
 }
 
-impl OwnRounding {
+impl<'a> OwnRounding<'a> {
     /// On the way to values that the reference makes by few nodes, where they differ.
-    pub(in super::super) fn of(reference: &Trace, sites: &Sites) -> OwnRounding {
+    pub(in super::super) fn of(reference: &'a Trace, sites: &Sites) -> OwnRounding<'a> {
         let given: HashSet<&str> =
             sites.all.iter().filter(|site| site.is_replaced).map(|site| &*site.reference).collect();
         let (mut wanted, mut inside) = (HashSet::new(), HashSet::new());
@@ -42,11 +43,22 @@ impl OwnRounding {
             }
         }
         inside.retain(|value| wanted.contains(value) || !given.contains(value.as_str()));
-        OwnRounding { wanted, inside, twins: HashMap::new(), own: Own::new() }
+        OwnRounding { reference, wanted, inside, twins: HashMap::new(), own: Own::new() }
     }
 }
 
-impl Observer for OwnRounding {
+impl Observer for OwnRounding<'_> {
+    fn known(&mut self, node: &NodeRun) -> Option<Vec<Option<SharedTensor>>> {
+        let value = |name: Option<&str>| {
+            let Some(name) = name else { return Some(None) };
+            match &**self.reference.values.get(&name_in(&node.graph, name))? {
+                [once] => Some(Some(once.clone())),
+                _ => None,
+            }
+        };
+        node.output_names().map(value).collect()
+    }
+
     fn node(
         &mut self,
         node: &NodeRun,

@@ -150,6 +150,9 @@ impl Walk<'_> {
             self.made.entry(name.into()).or_insert_with(|| twin.value.clone());
         }
         self.sites.add(site);
+        if is_in_order {
+            self.note_form(node, output);
+        }
         is_replaced.then_some(want)
     }
 
