@@ -3,8 +3,11 @@
 //! `ops/array/gather.rs`, `gather_elements.rs` and `scatter_elements.rs`).
 
 use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::array::Slice as Part;
 
+use super::slice::follows;
 use crate::onnx::node::from_front;
+use crate::ops::fixes::apart::{Apart, Keeps};
 use crate::ops::host::element_wise::{element_wise, same_facts, typed_op, with_symbols};
 use crate::ops::host::hook::{HookSite, Instead, refused};
 use crate::ops::host::integers::{is_integer, read};
@@ -14,8 +17,32 @@ use crate::ops::host::saved::save;
 /// Wires tract's operator behind a look at the indices, which are the second input.
 pub(crate) fn gather(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [data, indices, rest @ ..] = inputs else { return Ok(None) };
-    let Some(checked) = checked(site, model, *data, *indices)? else { return Ok(None) };
-    site.wire_stock(model, &[&[*data, checked], rest].concat()).map(Some)
+    if let Some(checked) = checked(site, model, *data, *indices)? {
+        return site.wire_stock(model, &[&[*data, checked], rest].concat()).map(Some);
+    }
+    let Some(whole) = whole(site, model, *data, *indices)? else { return Ok(None) };
+    site.wire_stock(model, &[&[whole, *indices], rest].concat()).map(Some)
+}
+
+/// The data behind what keeps a slice of it together, if a place of an axis of an open size is
+/// gathered that a slice may have taken away: tract makes one slice of both, and takes what the
+/// first had cut off.
+fn whole(
+    site: &HookSite,
+    model: &mut TypedModel,
+    data: OutletId,
+    indices: OutletId,
+) -> TractResult<Option<OutletId>> {
+    let fact = model.outlet_fact(data)?;
+    let Some(axis) = from_front(site.int("axis", 0)?, fact.rank()) else { return Ok(None) };
+    let is_known = model.outlet_fact(indices)?.konst.is_some();
+    let is_open = fact.shape.get(axis).is_some_and(|dim| dim.as_i64().is_none());
+    if !is_known || !is_open || !follows(model, data, |_, node| node.op_is::<Part>()) {
+        return Ok(None);
+    }
+    let apart = Apart { keeps: Keeps::Steps, axes: tvec!(axis) };
+    let apart = model.wire_node(site.part("whole"), apart, &[data])?;
+    Ok(apart.first().copied())
 }
 
 /// The indices behind what looks at them when the model runs; `None` where it is known that the
@@ -35,8 +62,12 @@ pub(super) fn checked(
     if let Some(indices) = &fact.konst {
         if let Some(size) = within.size.as_i64() {
             within.check(indices, size)?;
+            return Ok(None);
         }
-        return Ok(None);
+        // Of one place tract makes a slice, which finds out by itself.
+        if indices.len() <= 1 {
+            return Ok(None);
+        }
     }
     let checked = model.wire_node(site.part("within"), within, &[indices])?;
     Ok(checked.first().copied())

@@ -341,7 +341,7 @@ impl Expansion for Slice {
 
 /// Whether a value may come of such an operator, by others through which tract takes a slice. Where
 /// it would have to go far to tell, it may.
-fn follows(
+pub(super) fn follows(
     model: &TypedModel,
     value: OutletId,
     is_such: fn(&TypedModel, &TypedNode) -> bool,
