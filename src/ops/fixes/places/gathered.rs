@@ -5,9 +5,8 @@
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::Slice as Part;
 
-use super::slice::follows;
+use super::slice::kept_whole;
 use crate::onnx::node::from_front;
-use crate::ops::fixes::apart::{Apart, Keeps};
 use crate::ops::host::element_wise::{element_wise, same_facts, typed_op, with_symbols};
 use crate::ops::host::hook::{HookSite, Instead, refused};
 use crate::ops::host::integers::{is_integer, read};
@@ -20,29 +19,18 @@ pub(crate) fn gather(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId
     if let Some(checked) = checked(site, model, *data, *indices)? {
         return site.wire_stock(model, &[&[*data, checked], rest].concat()).map(Some);
     }
-    let Some(whole) = whole(site, model, *data, *indices)? else { return Ok(None) };
-    site.wire_stock(model, &[&[whole, *indices], rest].concat()).map(Some)
-}
-
-/// The data behind what keeps a slice of it together, if a place of an axis of an open size is
-/// gathered that a slice may have taken away: tract makes one slice of both, and takes what the
-/// first had cut off.
-fn whole(
-    site: &HookSite,
-    model: &mut TypedModel,
-    data: OutletId,
-    indices: OutletId,
-) -> TractResult<Option<OutletId>> {
-    let fact = model.outlet_fact(data)?;
-    let Some(axis) = from_front(site.int("axis", 0)?, fact.rank()) else { return Ok(None) };
-    let is_known = model.outlet_fact(indices)?.konst.is_some();
-    let is_open = fact.shape.get(axis).is_some_and(|dim| dim.as_i64().is_none());
-    if !is_known || !is_open || !follows(model, data, |_, node| node.op_is::<Part>()) {
+    let axis = from_front(site.int("axis", 0)?, model.outlet_fact(*data)?.rank());
+    let is_known = model.outlet_fact(*indices)?.konst.is_some();
+    let shape = &model.outlet_fact(*data)?.shape;
+    let is_open = |axis: &usize| shape.get(*axis).is_some_and(|dim| dim.as_i64().is_none());
+    // tract makes one slice of a place and a slice that may have cut it off.
+    let (Some(axis), true) = (axis.filter(is_open), is_known) else { return Ok(None) };
+    let is_slice: fn(&TypedModel, &TypedNode) -> bool = |_, node| node.op_is::<Part>();
+    let whole = kept_whole(site.part("whole"), model, *data, tvec!(axis), is_slice)?;
+    if whole == *data {
         return Ok(None);
     }
-    let apart = Apart { keeps: Keeps::Steps, axes: tvec!(axis) };
-    let apart = model.wire_node(site.part("whole"), apart, &[data])?;
-    Ok(apart.first().copied())
+    site.wire_stock(model, &[&[whole, *indices], rest].concat()).map(Some)
 }
 
 /// The indices behind what looks at them when the model runs; `None` where it is known that the

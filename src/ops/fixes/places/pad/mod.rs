@@ -12,6 +12,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::{Pad, PadMode, Slice};
 use tract_onnx::tract_core::ops::cast::cast;
 
+use super::slice::{is_guess, kept_whole};
 use crate::onnx::node::from_front;
 use crate::ops::host::hook::{Hook, HookSite, Instead, Wires};
 use crate::ops::host::hooked::build_hooked;
@@ -92,7 +93,16 @@ fn pad(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead 
     let mode = pad_mode(site, mode, given(2), constant(given(2))?)?;
     let (before, after) = pads.split_at(pads.len() / 2);
     let mut added = vec![(0, 0); shape.len()];
+    let cut: TVec<usize> = axes
+        .iter()
+        .zip(before.iter().zip(after))
+        .filter(|(_, (before, after))| **before < 0 || **after < 0)
+        .filter_map(|(axis, _)| from_front(*axis, rank))
+        .collect();
     let mut wires: Wires = tvec!(*data);
+    if !cut.is_empty() {
+        wires = tvec!(kept_whole(site.part("whole"), model, *data, cut, is_guess)?);
+    }
     for ((axis, before), after) in axes.into_iter().zip(before).zip(after) {
         let place = from_front(axis, rank).unwrap_or(rank);
         let (Some(dim), Some(added)) = (shape.get(place), added.get_mut(place)) else {
