@@ -45,8 +45,10 @@ use crate::ops::fixes::products::of_sizes::OfSizes;
 use crate::ops::fixes::products::requantize::Requantize;
 use crate::ops::fixes::recurrent::{Activate, Recurrent};
 use crate::ops::fixes::rows::Rows;
+use crate::ops::fixes::rows::cumulated::Zeros;
 use crate::ops::fixes::windows::max_pool::Greatest;
 use crate::ops::fixes::windows::resize::Resize;
+use crate::ops::fixes::windows::room::HasRoom;
 use crate::ops::host::checked::constants::Held;
 use crate::ops::host::checked::sizes::ops::{BoundSymbols, Named};
 use crate::ops::host::label::Label;
@@ -98,6 +100,7 @@ fn visit_all(visitor: &mut impl OperatorVisitor) {
     visitor.visit::<Extremum>();
     visitor.visit::<ElementFunction>();
     visitor.visit::<Greatest>();
+    visitor.visit::<HasRoom>();
     visitor.visit::<Held>();
     visitor.visit::<Features>();
     visitor.visit::<Indices>();
@@ -126,6 +129,7 @@ fn visit_all(visitor: &mut impl OperatorVisitor) {
     visitor.visit::<Top>();
     visitor.visit::<TwoClasses>();
     visitor.visit::<Unpack>();
+    visitor.visit::<Zeros>();
 }
 
 /// Makes a registry write and read them.

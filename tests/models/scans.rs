@@ -264,3 +264,40 @@ fn what_a_body_has_no_use_for_is_given_all_the_same() {
         }
     });
 }
+
+/// tract puts a body of one turn into the model around it, where the state is known to be 0.
+#[test]
+fn products_by_a_state_of_zero_keep_nan_and_signs() {
+    let one_turn = |inner: bool| {
+        let step = Sketch::new()
+            .input("state", Float, &[])
+            .input("element", Float, &[])
+            .node("Mul", &["state", "element"], &["next"], vec![])
+            .output("next", Float, &[]);
+        let mut body = step.0;
+        if inner {
+            let scan = vec![int("num_scan_inputs", 1), graph_attribute("body", body)];
+            body = Sketch::new()
+                .input("first", Float, &[])
+                .input("row", Float, &[1])
+                .node("Scan", &["first", "row"], &["last"], scan)
+                .output("last", Float, &[])
+                .0;
+        }
+        let shape: &[i64] = if inner { &[1, 1] } else { &[1] };
+        let zero = TensorProto { dims: vec![], ..tensor("zero", Float, &[0.0]) };
+        let scan = vec![int("num_scan_inputs", 1), graph_attribute("body", body)];
+        let sketch = Sketch::new().input("x", Float, shape).initializer(zero);
+        (sketch.node("Scan", &["zero", "x"], &["y"], scan).output("y", Float, &[]), shape)
+    };
+    for inner in [false, true] {
+        for (x, y) in [(-8f32, -0f32), (8.0, 0.0), (f32::NAN, f32::NAN)] {
+            let (sketch, shape) = one_turn(inner);
+            let x = Tensor::from_shape(&vec![1; shape.len()], &[x]).unwrap();
+            let made = sketch.run(vec![x]).unwrap().remove(0);
+            let made = made.cast_to_scalar::<f32>().unwrap();
+            let is_same = made.is_nan() && y.is_nan() || made.to_bits() == y.to_bits();
+            assert!(is_same, "{made} is not {y}, inside of another: {inner}");
+        }
+    }
+}

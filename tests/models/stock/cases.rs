@@ -24,6 +24,7 @@ pub fn cases() -> Vec<Case> {
     cases.extend(of_axes());
     cases.extend(of_windows());
     cases.push(of_trees());
+    cases.push(of_what_is_before());
     cases.extend(of_rows());
     cases
 }
@@ -360,6 +361,21 @@ fn of_one_number() -> Vec<Case> {
             Some(tensor1(&[1.0 / (1.0 + (-2f32).exp())])),
         ),
     ]
+}
+
+/// Of the last element that there is not, nothing comes before.
+fn of_what_is_before() -> Case {
+    let nodes = vec![
+        node("Slice", &["x", "start", "end"], &["last"], vec![]),
+        node("CumSum", &["last", "axis"], &["y"], vec![int("exclusive", 1)]),
+    ];
+    let tensors = vec![
+        ("x", Open, Tensor::zero::<i64>(&[0]).expect("no elements")),
+        ("start", Constant, tensor1(&[-1i64])),
+        ("end", Constant, tensor1(&[i64::MAX])),
+        ("axis", Constant, tensor0(0i64)),
+    ];
+    Case { tensors, ..of("CumSum", nodes) }
 }
 
 fn of_windows() -> Vec<Case> {

@@ -23,8 +23,9 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::binary::{BinMiniOp, TypedBinOp};
 use tract_onnx::tract_core::ops::cast::{cast, wire_cast};
 use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
-use tract_onnx::tract_core::ops::logic::{And, BitAnd, Iff, Or, Xor, comp_gt, not};
+use tract_onnx::tract_core::ops::logic::{And, BitAnd, IfThenElse, Iff, Or, Xor, comp_gt, not};
 use tract_onnx::tract_core::ops::math::{Add, Div, Mul, Pow, Sub};
+use tract_onnx::tract_core::ops::scan::Scan;
 use tract_onnx::tract_core::tract_linalg::BinOp;
 
 use crate::cast::element_type::ElementType;
@@ -164,10 +165,32 @@ pub(crate) fn keep_product(model: &mut TypedModel, id: usize) -> TractResult<()>
     Ok(())
 }
 
-/// The same of all products in a branch, if it takes what may become 0: tract puts it into the
-/// model around it, where that is known.
-pub(crate) fn keep_products(branch: &mut TypedModel) {
-    branch.nodes.iter_mut().for_each(leave_product);
+/// The same of all products in the bodies of a node, if it takes what may become 0: tract puts a
+/// body into the model around it, where that is known.
+pub(crate) fn keep_products_inside(model: &mut TypedModel, id: usize) -> TractResult<()> {
+    for input in &model.node(id).inputs {
+        let is_float = model.outlet_fact(*input)?.datum_type.is_float();
+        if is_float && factors::are_misread(model, &[*input])? {
+            bodies(model.node_mut(id)).into_iter().for_each(keep_products);
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn keep_products(body: &mut TypedModel) {
+    for node in &mut body.nodes {
+        leave_product(node);
+        bodies(node).into_iter().for_each(keep_products);
+    }
+}
+
+fn bodies(node: &mut TypedNode) -> Vec<&mut TypedModel> {
+    if node.op_is::<Scan>() {
+        return node.op_as_mut::<Scan>().map(|scan| vec![&mut scan.body]).unwrap_or_default();
+    }
+    let branches = node.op_as_mut::<IfThenElse>();
+    branches.map(|op| vec![&mut op.then_body, &mut op.else_body]).unwrap_or_default()
 }
 
 fn is_float_product(node: &TypedNode) -> bool {

@@ -77,9 +77,11 @@ impl ReduceKind {
         matches!(self, ReduceKind::ArgMax { .. } | ReduceKind::ArgMin { .. })
     }
 
-    /// Whether tract computes it rightly for a type. Of INT8 and the like it clamps sums.
-    fn is_right_in_stock(self, ty: DatumType) -> bool {
-        let extreme = matches!(self, ReduceKind::Max | ReduceKind::Min) || self.is_place();
+    /// Whether tract computes it rightly for a type, along axes that have elements or may have
+    /// none, of which it makes a place. Of INT8 and the like it clamps sums.
+    fn is_right_in_stock(self, ty: DatumType, has_elements: bool) -> bool {
+        let is_place = self.is_place() && has_elements;
+        let extreme = matches!(self, ReduceKind::Max | ReduceKind::Min) || is_place;
         let tracts =
             !matches!(ty, DatumType::U32 | DatumType::U64 | DatumType::Bool | DatumType::TDim);
         extreme && tracts
@@ -144,10 +146,14 @@ impl ReduceKind {
 
 /// Wires the reduction of integers, of BOOL, or of dimensions.
 pub(crate) fn reduce(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
-    let Some(reducer) = ReduceKind::of(site)? else { return Ok(None) };
+    let (Some(reducer), Some(data)) = (ReduceKind::of(site)?, inputs.first()) else {
+        return Ok(None);
+    };
+    let shape = model.outlet_fact(*data)?.shape.to_tvec();
+    let has_elements = shape.iter().all(|dim| dim.as_i64().is_some_and(|size| size > 0));
     let is_ours = |ty: DatumType| {
         let is_whole = is_integer(ty) || matches!(ty, DatumType::Bool | DatumType::TDim);
-        is_whole && !reducer.is_right_in_stock(ty)
+        is_whole && !reducer.is_right_in_stock(ty, has_elements)
     };
     wire_of(site, model, inputs, is_ours, |axes| IntegerReduce { node: site.node(), axes, reducer })
 }
@@ -267,7 +273,11 @@ impl IntegerReduce {
         let length: usize = self.axes.iter().filter_map(|axis| shape.get(*axis)).product();
         let count = output.iter().product();
         let none = || {
-            let op = format!("Reduce{:?}", self.reducer);
+            let op = match self.reducer {
+                ReduceKind::ArgMax { .. } => "ArgMax".into(),
+                ReduceKind::ArgMin { .. } => "ArgMin".into(),
+                other => format!("Reduce{other:?}"),
+            };
             refused(&self.node, &op, "reduces no elements, of which there is none")
         };
         let value = |place: usize| {

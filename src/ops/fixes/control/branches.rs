@@ -12,8 +12,7 @@ use tract_onnx::tract_core::ops::logic::IfThenElse;
 use tract_onnx::tract_hir::internal::*;
 
 use crate::onnx::node::node_name;
-use crate::ops::fixes::arithmetic::binary::keep_products;
-use crate::ops::fixes::arithmetic::factors::are_misread;
+use crate::ops::fixes::arithmetic::binary::keep_products_inside;
 use crate::ops::host::around::{Around, FactRefs, Inferred, Wrapped, around};
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Patch, Wired, unplanned};
@@ -88,7 +87,7 @@ impl Around for If {
         if let Some(outlet) = outlets.first() {
             target.node_mut(outlet.node).name.clone_from(&node.name);
             separate_branches(target, outlet.node)?;
-            keep_zeros(target, outlet.node)?;
+            keep_products_inside(target, outlet.node)?;
         }
         if let Some(namesake) = namesake {
             target.node_mut(namesake).name = name.into();
@@ -116,21 +115,6 @@ fn separate_branches(model: &mut TypedModel, node: usize) -> TractResult<()> {
     let facts = op.output_facts(&inputs.iter().collect::<TVec<_>>())?;
     for (output, fact) in node.outputs.iter_mut().zip(facts) {
         output.fact = fact;
-    }
-    Ok(())
-}
-
-/// Has the products of both branches keep NaN, where a number that is given to them may become 0.
-fn keep_zeros(model: &mut TypedModel, node: usize) -> TractResult<()> {
-    for input in model.node(node).inputs.clone() {
-        if !model.outlet_fact(input)?.datum_type.is_float() || !are_misread(model, &[input])? {
-            continue;
-        }
-        if let Some(op) = model.node_mut(node).op_as_mut::<IfThenElse>() {
-            keep_products(&mut op.then_body);
-            keep_products(&mut op.else_body);
-        }
-        break;
     }
     Ok(())
 }

@@ -14,6 +14,9 @@
 //! round (tract-core, `ops/scan/decluttered.rs`, `output_facts`). Here a state is no constant, and
 //! what has no elements, which always is one, no state.
 //!
+//! Of a body that runs once tract makes a part of the model around it, where a state may be known
+//! to be 0, and a product by it stands for 0. Here it stays a product.
+//!
 //! What has a state inside of a body keeps it from one turn of the body to the next (tract-core,
 //! `ops/scan/optimized.rs`, `eval`). Here it begins anew at each.
 //!
@@ -42,6 +45,7 @@ use tract_onnx::tract_hir::ops::scan::InferenceScan;
 
 use crate::onnx::node::refusal;
 use crate::ops::fixes::apart::{Apart, Keeps};
+use crate::ops::fixes::arithmetic::binary::keep_products_inside;
 use crate::ops::fixes::control::last_state::{self, Otherwise};
 use crate::ops::host::at_opset::imported;
 use crate::ops::host::element_wise::rules;
@@ -130,6 +134,7 @@ fn settled(site: &HookSite, model: &mut TypedModel, outlets: Wires) -> Wired {
         without_elements(scan)?;
         keep_apart(scan)?;
         begin_anew(&mut scan.body);
+        keep_products_inside(model, node)?;
         return last_state::wire(model, node, Otherwise::Start, outlets);
     }
     Ok(outlets)

@@ -3,7 +3,9 @@
 //! `ops/array/gather.rs`, `gather_elements.rs` and `scatter_elements.rs`).
 
 use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::array::Slice as Part;
 
+use super::slice::kept_whole;
 use crate::onnx::node::from_front;
 use crate::ops::host::element_wise::{element_wise, same_facts, typed_op, with_symbols};
 use crate::ops::host::hook::{HookSite, Instead, refused};
@@ -14,8 +16,21 @@ use crate::ops::host::saved::save;
 /// Wires tract's operator behind a look at the indices, which are the second input.
 pub(crate) fn gather(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [data, indices, rest @ ..] = inputs else { return Ok(None) };
-    let Some(checked) = checked(site, model, *data, *indices)? else { return Ok(None) };
-    site.wire_stock(model, &[&[*data, checked], rest].concat()).map(Some)
+    if let Some(checked) = checked(site, model, *data, *indices)? {
+        return site.wire_stock(model, &[&[*data, checked], rest].concat()).map(Some);
+    }
+    let axis = from_front(site.int("axis", 0)?, model.outlet_fact(*data)?.rank());
+    let is_known = model.outlet_fact(*indices)?.konst.is_some();
+    let shape = &model.outlet_fact(*data)?.shape;
+    let is_open = |axis: &usize| shape.get(*axis).is_some_and(|dim| dim.as_i64().is_none());
+    // tract makes one slice of a place and a slice that may have cut it off.
+    let (Some(axis), true) = (axis.filter(is_open), is_known) else { return Ok(None) };
+    let is_slice: fn(&TypedModel, &TypedNode) -> bool = |_, node| node.op_is::<Part>();
+    let whole = kept_whole(site.part("whole"), model, *data, tvec!(axis), is_slice)?;
+    if whole == *data {
+        return Ok(None);
+    }
+    site.wire_stock(model, &[&[whole, *indices], rest].concat()).map(Some)
 }
 
 /// The indices behind what looks at them when the model runs; `None` where it is known that the
@@ -35,8 +50,12 @@ pub(super) fn checked(
     if let Some(indices) = &fact.konst {
         if let Some(size) = within.size.as_i64() {
             within.check(indices, size)?;
+            return Ok(None);
         }
-        return Ok(None);
+        // Of one place tract makes a slice, which finds out by itself.
+        if indices.len() <= 1 {
+            return Ok(None);
+        }
     }
     let checked = model.wire_node(site.part("within"), within, &[indices])?;
     Ok(checked.first().copied())

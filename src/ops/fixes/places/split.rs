@@ -1,10 +1,12 @@
 //! `Split` with parts without elements. tract takes each part as a slice, and a slice of nothing
 //! over a Concat, of which it then leaves out what has no elements, whatever its size along the
-//! axis (tract-core, `ops/array/concat.rs`).
+//! axis (tract-core, `ops/array/concat.rs`). Of a slice of places that a plan has guessed it makes
+//! one slice with a part, of which the first may have nothing.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::Slice as Part;
 
+use super::slice::{is_guess, kept_whole};
 use crate::onnx::node::from_front;
 use crate::ops::fixes::shapes::zeros;
 use crate::ops::host::hook::{HookSite, Instead, Wires};
@@ -22,6 +24,10 @@ pub(crate) fn split(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]
     let sizes = match sizes {
         SplitSizes::Given(sizes) => sizes,
         SplitSizes::Even(count) => {
+            let whole_data = kept_whole(site.part("whole"), model, data, tvec!(axis), is_guess)?;
+            if whole_data != data {
+                return site.wire_stock(model, &[whole_data]).map(Some);
+            }
             let Ok(whole) = whole.to_usize() else { return Ok(None) };
             let size = whole.div_ceil(count.max(1));
             let size = |part: usize| size.min(whole.saturating_sub(part.saturating_mul(size)));

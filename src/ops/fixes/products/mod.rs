@@ -8,15 +8,19 @@
 //!   another (`ops/downsample`).
 //! - It removes an axis with a kernel of 1 though it is padded (`ops/cnn/conv/conv.rs`,
 //!   `change_axes`).
+//! - It takes what is added to a product behind a change of axes for as large as the product
+//!   (`ops/matmul/optimized.rs`, `fuse`).
 //!
 //! It also puts sums along axes that may have no elements right (`arithmetic::sum`), and products
 //! by 0 (`arithmetic::binary`).
 //!
 //! `operands` tells where an expansion matters to a product, `open` has operands of open sizes
-//! agree, by `of_sizes`, which looks at them when they are there. `convolution` has convolutions of
-//! integers computed in FLOAT, behind which is `requantize`, and `integers` small products.
+//! agree, by `of_sizes`, which looks at them when they are there. `enlarged` keeps the shape of a
+//! sum. `convolution` has convolutions of integers computed in FLOAT, behind which is `requantize`,
+//! and `integers` small products.
 
 pub(crate) mod convolution;
+mod enlarged;
 pub(crate) mod integers;
 pub(crate) mod of_sizes;
 pub(crate) mod open;
@@ -51,6 +55,7 @@ pub(crate) fn keep_apart(
             correct_sum(model, id)?;
         } else if model.node(id).op_is::<TypedBinOp>() {
             keep_product(model, id)?;
+            enlarged::keep_shape(model, id)?;
         } else if model.node(id).op_is::<Conv>()
             && let Some(apart) = convolution(model, id)?
         {

@@ -7,6 +7,7 @@
 
 pub(crate) mod batch;
 mod columns;
+pub(crate) mod cumulated;
 mod last;
 
 use tract_onnx::model::ParsingContext;

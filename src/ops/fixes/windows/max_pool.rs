@@ -8,6 +8,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::cnn::{MaxPool, PaddingSpec, PoolSpec};
 use tract_onnx::tract_core::ops::nn::DataFormat;
 
+use super::with_room;
 use crate::ops::host::hook::{HookSite, Instead, Patch};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Row, Save, Saved};
@@ -24,7 +25,8 @@ pub(crate) fn max_pool(site: &HookSite, model: &mut TypedModel, inputs: &[Outlet
     let has_indices = with_index_outputs.is_some();
     let column_major = site.int("storage_order", 0)? == 1;
     let op = Greatest { spec: pool_spec, has_indices, column_major };
-    model.wire_node(&site.name, op, inputs).map(Some)
+    let input = with_room(site, model, *input)?;
+    model.wire_node(&site.name, op, &[input]).map(Some)
 }
 
 /// The greatest element of each window, and its place in the whole input.

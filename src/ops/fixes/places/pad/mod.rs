@@ -12,6 +12,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::{Pad, PadMode, Slice};
 use tract_onnx::tract_core::ops::cast::cast;
 
+use super::slice::{is_guess, kept_whole};
 use crate::onnx::node::from_front;
 use crate::ops::host::hook::{Hook, HookSite, Instead, Wires};
 use crate::ops::host::hooked::build_hooked;
@@ -92,7 +93,7 @@ fn pad(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead 
     let mode = pad_mode(site, mode, given(2), constant(given(2))?)?;
     let (before, after) = pads.split_at(pads.len() / 2);
     let mut added = vec![(0, 0); shape.len()];
-    let mut wires: Wires = tvec!(*data);
+    let mut wires: Wires = tvec!(whole(site, model, *data, &axes, &pads)?);
     for ((axis, before), after) in axes.into_iter().zip(before).zip(after) {
         let place = from_front(axis, rank).unwrap_or(rank);
         let (Some(dim), Some(added)) = (shape.get(place), added.get_mut(place)) else {
@@ -122,6 +123,27 @@ fn pad(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead 
             (None, None) => bail!("a mode that is neither ours nor tract's"),
         };
     model.wire_node(&site.name, op, &wires).map(Some)
+}
+
+/// The data behind what keeps a slice that it may come of whole, if something is taken away.
+fn whole(
+    site: &HookSite,
+    model: &mut TypedModel,
+    data: OutletId,
+    axes: &[i64],
+    pads: &[i64],
+) -> TractResult<OutletId> {
+    let rank = model.outlet_fact(data)?.rank();
+    let (before, after) = pads.split_at(pads.len() / 2);
+    let sides = axes.iter().zip(before).zip(after);
+    let cut: TVec<usize> = sides
+        .filter(|((_, before), after)| **before < 0 || **after < 0)
+        .filter_map(|((axis, _), _)| from_front(*axis, rank))
+        .collect();
+    if cut.is_empty() {
+        return Ok(data);
+    }
+    kept_whole(site.part("whole"), model, data, cut, is_guess)
 }
 
 /// How many elements each side is padded by; `None` for what is computed, which tract is left with.

@@ -21,6 +21,7 @@ use tract_onnx::tract_core::ops::cnn::Conv;
 use tract_onnx::tract_hir::internal::*;
 
 use crate::onnx::node::{from_front, node_name};
+use crate::ops::fixes::apart::{Apart, Keeps};
 use crate::ops::fixes::shapes::zeros;
 use crate::ops::host::at_opset::imported;
 use crate::ops::host::element_wise::rules;
@@ -339,6 +340,22 @@ impl Expansion for Slice {
     }
 }
 
+/// Data behind what keeps slices of it along some axes from becoming one with such an operator's,
+/// if it may come of one: in the place that one takes in the whole, the other may have nothing.
+pub(super) fn kept_whole(
+    name: String,
+    model: &mut TypedModel,
+    data: OutletId,
+    axes: TVec<usize>,
+    is_such: fn(&TypedModel, &TypedNode) -> bool,
+) -> TractResult<OutletId> {
+    if !follows(model, data, is_such) {
+        return Ok(data);
+    }
+    let apart = model.wire_node(name, Apart { keeps: Keeps::Steps, axes }, &[data])?;
+    apart.first().copied().context("an operator of one output")
+}
+
 /// Whether a value may come of such an operator, by others through which tract takes a slice. Where
 /// it would have to go far to tell, it may.
 fn follows(
@@ -362,7 +379,7 @@ fn follows(
 }
 
 /// Whether a node takes places of an axis that a run may find not to be there.
-fn is_guess(model: &TypedModel, node: &TypedNode) -> bool {
+pub(super) fn is_guess(model: &TypedModel, node: &TypedNode) -> bool {
     let Some(data) = node.inputs.first().and_then(|data| model.outlet_fact(*data).ok()) else {
         return false;
     };
