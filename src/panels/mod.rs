@@ -72,8 +72,8 @@ impl Panels {
         Ok(Some(Panels::new(format, size, PanelElements::Half { packed: *packed, kernel })))
     }
 
-    /// Those of rows of codes, in memory that others had; `None` where the panels are to be in another format than FLOAT's, or
-    /// of an odd number of rows.
+    /// Those of rows of codes, in memory that others had; `None` where the panels are to be in
+    /// another format than FLOAT's, or of an odd number of rows.
     pub(crate) fn of_codes(
         format: &dyn MMMInputFormat,
         rows: &codes::QuantizedRows,

@@ -27,6 +27,13 @@ pub(super) const PIECE: usize = 1 << 18;
 /// The bytes of columns of a transpose: what is read is turned, and taken, while it is in a cache.
 const BLOCK_OF_TRANSPOSE: usize = 1 << 20;
 
+/// The bytes, as FLOAT, of columns whose rows are so short that they are read with what stands
+/// between them: as many as panels are kept of.
+const BLOCK_OF_ROWS: usize = 40 << 20;
+
+/// How many bytes of such rows are read at once.
+const ROWS_AT_ONCE: usize = 1 << 18;
+
 /// What holds the elements of a matrix, row by row.
 pub(super) trait MatrixSource: fmt::Debug + Send + Sync {
     /// What reads parts of it, one after the other. Fails when it cannot be read.
@@ -133,11 +140,19 @@ pub(crate) fn is_late(tensor: &Tensor) -> bool {
     still_late(tensor).is_some()
 }
 
-/// How many bytes the columns of a late matrix have that are best taken at once; `None` of any
-/// other tensor.
+/// How many bytes the columns of a late matrix have, as FLOAT, that are best taken at once; `None`
+/// of any other tensor.
 pub(crate) fn block(tensor: &Tensor) -> Option<usize> {
-    let late = still_late(tensor)?;
-    Some(if late.is_turned { BLOCK_OF_TRANSPOSE } else { late.matrix.source.block() })
+    let Late { matrix, is_turned, .. } = still_late(tensor)?;
+    let block = matrix.source.block();
+    let [rows, _] = matrix.shape;
+    let columns = block / rows.saturating_mul(size_of::<f32>()).max(1);
+    let part = columns * matrix.datum_type.size_of();
+    Some(match is_turned {
+        true => BLOCK_OF_TRANSPOSE,
+        false if matrix.source.is_read_by_parts(part, matrix.row_bytes()) => block,
+        false => BLOCK_OF_ROWS,
+    })
 }
 
 /// What a tensor is of, if nothing has asked for all of it. tract's reshapes change a tensor's
@@ -146,8 +161,7 @@ fn still_late(tensor: &Tensor) -> Option<&Late> {
     tensor.storage_as::<Late>().filter(|late| late.is_still_late(tensor.shape()))
 }
 
-/// Some columns of a late matrix, of which nothing is read yet either; `None` of any other tensor,
-/// and where they are better read with the others.
+/// Some columns of a late matrix, of which nothing is read yet either; `None` of any other tensor.
 pub(crate) fn columns(tensor: &Tensor, start: usize, end: usize) -> Option<Tensor> {
     let Late { matrix, is_turned, .. } = still_late(tensor)?;
     let ([rows, columns], stride) = (matrix.shape, matrix.row_bytes());
@@ -158,9 +172,6 @@ pub(crate) fn columns(tensor: &Tensor, start: usize, end: usize) -> Option<Tenso
         let width = matrix.datum_type.size_of();
         ([rows, count], start * width, count * width)
     };
-    if !is_turned && !matrix.source.is_read_by_parts(row, stride) {
-        return None;
-    }
     let source = Arc::new(Window { matrix: matrix.clone(), first, row });
     let window = late(SourceMatrix { source, shape, altered: None, ..SourceMatrix::clone(matrix) });
     if *is_turned { turned(&window) } else { Some(window) }
@@ -209,6 +220,12 @@ impl MatrixSource for Window {
     fn reader(&self) -> TractResult<PartReader<'_>> {
         let Window { matrix, first, row } = self;
         let (mut read, stride) = (matrix.source.reader()?, matrix.row_bytes());
+        if *row < stride && !matrix.source.is_read_by_parts(*row, stride) {
+            let mut rows = vec![];
+            return Ok(Box::new(move |before, bytes| {
+                self.read_rows(&mut read, &mut rows, (before, bytes))
+            }));
+        }
         Ok(Box::new(move |before, mut bytes| {
             let mut before = before;
             while !bytes.is_empty() {
@@ -228,6 +245,33 @@ impl MatrixSource for Window {
 
     fn is_read_by_parts(&self, part: usize, _: usize) -> bool {
         self.matrix.source.is_read_by_parts(part, self.matrix.row_bytes())
+    }
+}
+
+impl Window {
+    /// Reads elements of short rows, of which many are read whole at once.
+    fn read_rows(
+        &self,
+        read: &mut PartReader,
+        rows: &mut Vec<u8>,
+        (before, mut bytes): (usize, &mut [u8]),
+    ) -> TractResult<()> {
+        let Window { matrix, first, row } = self;
+        let (stride, mut before) = (matrix.row_bytes(), before);
+        let at_once = (ROWS_AT_ONCE / stride).max(1);
+        while !bytes.is_empty() {
+            let (start, mut within) = (before / row, before % row);
+            let count = (within + bytes.len()).div_ceil(*row).min(at_once);
+            rows.resize(count * stride, 0);
+            matrix.read_part(read, start * stride, rows)?;
+            for held in rows.chunks_exact(stride) {
+                let length = (row - within).min(bytes.len());
+                let (part, rest) = bytes.split_at_mut(length);
+                part.copy_from_slice(&held[first + within..first + within + length]);
+                (before, bytes, within) = (before + length, rest, 0);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -184,6 +184,28 @@ fn a_product_by_a_matrix_in_a_file_is_that_of_a_plan() -> Result<()> {
     Ok(())
 }
 
+/// Of short rows many are read whole at once, for each block of columns again.
+#[test]
+fn a_product_by_a_matrix_of_short_rows_is_that_of_a_plan() -> Result<()> {
+    let [columns, depth] = [576 + 301, 1 << 14];
+    let sketch = || {
+        let values = (0..depth * columns).map(|i| (i * 7919 % 61 - 30) as f32 / 64.0);
+        let mut weight = tensor("w", Float, &values.collect::<Vec<f32>>());
+        weight.dims = vec![depth, columns];
+        Sketch::new()
+            .input("x", Float, &[3, depth])
+            .initializer(weight)
+            .node("MatMul", &["x", "w"], &["y"], vec![])
+            .output("y", Float, &[3, columns])
+    };
+    let counting = assert_planned_of_a_file(sketch, depth)?;
+    let all = counting.all.load(Ordering::Relaxed) as i64;
+    assert_eq!(all, 2 * 4 * depth * columns + 1);
+    let most = *counting.most.lock().expect("a number");
+    assert!(most.is_multiple_of(4 * columns as usize) && most <= 1 << 18, "{most}");
+    Ok(())
+}
+
 /// A smaller one is packed as it is read, whichever of its axes is summed over, and widened in
 /// between.
 #[test]

@@ -1,5 +1,5 @@
-//! Weights that come in while a model runs, as those of a node that is built alone do: what is built
-//! is that of all products of its sizes.
+//! Weights that come in while a model runs, as those of a node that is built alone do: what is
+//! built is that of all products of its sizes.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::cast::cast;

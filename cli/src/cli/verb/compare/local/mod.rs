@@ -18,7 +18,6 @@ mod band;
 mod doubt;
 mod exact_inputs;
 mod fault;
-mod held;
 mod judge;
 mod links;
 mod nodes;

@@ -24,8 +24,8 @@ use super::trace::{Ran, Trace};
 use super::walk::Walk;
 use super::walk::own::{Own, OwnRounding};
 
-/// What walks have found: the sites, the quantisers that are wrong by themselves, and the links that
-/// hold, if they are others.
+/// What walks have found: the sites, the quantisers that are wrong by themselves, and the links
+/// that hold, if they are others.
 pub(super) type Walked = (Sites, Vec<Wrong>, Option<Links>);
 
 /// The share of what a pair that is none is off, below which what is behind it is off.

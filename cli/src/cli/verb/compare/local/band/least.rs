@@ -171,8 +171,8 @@ mod tests {
         held(name, ElementType::Float, dims, bytes)
     }
 
-    /// By how much a perturbed run moves `y`, and the least that is told of that, of nodes that make
-    /// it of `x` and the codes `w`, whose scale has this shape.
+    /// By how much a perturbed run moves `y`, and the least that is told of that, of nodes that
+    /// make it of `x` and the codes `w`, whose scale has this shape.
     fn noises(
         nodes: Vec<NodeProto>,
         (scale, axis, block): (&[usize], i64, i64),

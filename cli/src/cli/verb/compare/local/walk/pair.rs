@@ -9,13 +9,13 @@ use tract_onnx_cast::kernel::Level;
 use tract_onnx_cast::{ElementType, Family};
 
 use super::super::doubt::{Carried, Doubt, Twin, UNIFORM};
-use super::super::held::{HeldElements, Whole, Worst};
 use super::super::links::Link;
 use super::super::numbers::{
     blocks, cast, is_computed_in, largest, peak, rounding, shaped, smallest, smallest_normal, wide,
 };
 use super::super::quantizers::WeightCodes;
 use super::super::site::Site;
+use super::super::site::held::{HeldElements, Whole, Worst};
 use super::super::trace::shared;
 use super::Walk;
 use super::layout::in_layout_of;

@@ -4,8 +4,8 @@
 
 use tract_onnx_cast::ElementType;
 
-use super::super::held::WholeSums;
 use super::super::numbers::largest;
+use super::super::site::held::WholeSums;
 use crate::cli::measure::lanes::{AT_ONCE, SIDE_BY_SIDE, summed};
 use crate::cli::measure::reach::STANDS_FOR_INFINITY;
 use crate::cli::measure::weight::ends::EndCodes;

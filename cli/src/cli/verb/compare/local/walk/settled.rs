@@ -58,8 +58,8 @@ impl Walk<'_> {
         behind
     }
 
-    /// What another walk need not look into, before which doubt is carried along to `wanted` values,
-    /// and in which `others` may be others than in this one.
+    /// What another walk need not look into, in which doubt is carried along to `wanted` values,
+    /// and `others` may be others than in this one.
     pub(in super::super) fn settled(
         &self,
         wanted: &HashSet<String>,
@@ -87,7 +87,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The reference's values in the place of what a node makes, where all that it makes is settled.
+    /// The reference's values in the place of what a node makes, where all of that is settled.
     pub(super) fn settled_outputs(&self, node: &NodeRun) -> Option<Vec<Option<SharedTensor>>> {
         if self.settled.is_empty() || !node.graph.is_empty() {
             return None;

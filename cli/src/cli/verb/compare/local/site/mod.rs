@@ -1,14 +1,17 @@
-//! What was found where a value of the conversion belongs to one of the reference.
+//! What was found where a value of the conversion belongs to one of the reference: by how far its
+//! elements were `held` to be apart.
+
+pub(super) mod held;
 
 use std::collections::HashMap;
 
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::NodeRun;
 
-use super::held::{Whole, Worst};
 use super::links::Link;
 use super::numbers::{largest, rounding};
 use crate::cli::measure::lanes::{AT_ONCE, Room, greatest, power};
+use held::{Whole, Worst};
 
 /// A value of both models.
 #[derive(Debug, Clone, Default)]

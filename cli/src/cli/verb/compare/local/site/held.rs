@@ -6,54 +6,54 @@
 use crate::cli::measure::lanes::{AT_ONCE, Room, greatest, power};
 
 /// Some elements of a twin and of the reference that follow one another.
-pub(super) struct HeldElements<'a> {
+pub(in super::super) struct HeldElements<'a> {
     /// The place of the first.
-    pub(super) first: usize,
-    pub(super) got: &'a [f64],
-    pub(super) want: &'a [f64],
+    pub(in super::super) first: usize,
+    pub(in super::super) got: &'a [f64],
+    pub(in super::super) want: &'a [f64],
     /// By how much two sound ways to compute each may be apart.
-    pub(super) own: &'a [f64],
+    pub(in super::super) own: &'a [f64],
     /// By how much each may be off otherwise.
-    pub(super) doubts: &'a [f64],
+    pub(in super::super) doubts: &'a [f64],
     /// Whether a type ends at an element, so that it may be anything.
-    pub(super) is_end: &'a [bool],
+    pub(in super::super) is_end: &'a [bool],
 }
 
 /// An element, how far it is off, and by how much rounding may put it off.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Worst {
-    pub(super) place: usize,
-    pub(super) got: f64,
-    pub(super) want: f64,
-    pub(super) error: f64,
-    pub(super) bound: f64,
+pub(in super::super) struct Worst {
+    pub(in super::super) place: usize,
+    pub(in super::super) got: f64,
+    pub(in super::super) want: f64,
+    pub(in super::super) error: f64,
+    pub(in super::super) bound: f64,
     /// The error divided by the bound.
-    pub(super) excess: f64,
+    pub(in super::super) excess: f64,
     /// How many elements are beyond theirs.
-    pub(super) count: u64,
+    pub(in super::super) count: u64,
 }
 
 /// What the elements of a value are off, and what rounding may put them off, by their powers.
 #[derive(Debug, Default)]
-pub(super) struct Whole {
+pub(in super::super) struct Whole {
     error: f64,
     own: f64,
     doubt: f64,
     /// The sum of the fourth powers of the doubts.
     fourth: f64,
     /// The element that is farthest off.
-    pub(super) largest: Worst,
+    pub(in super::super) largest: Worst,
 }
 
 /// What some elements are off, and what rounding may put them off, by their powers, as [`Whole`]
 /// has it.
-pub(super) struct WholeSums {
-    pub(super) error: f64,
-    pub(super) own: f64,
-    pub(super) doubt: f64,
-    pub(super) fourth: f64,
+pub(in super::super) struct WholeSums {
+    pub(in super::super) error: f64,
+    pub(in super::super) own: f64,
+    pub(in super::super) doubt: f64,
+    pub(in super::super) fourth: f64,
     /// How far the farthest is off.
-    pub(super) largest: f64,
+    pub(in super::super) largest: f64,
 }
 
 /// Where so many elements have doubts of a size, chance does not put the power of them all off by
@@ -95,7 +95,7 @@ impl HeldElements<'_> {
 impl Worst {
     /// Holds each element alone against its bound.
     #[inline(always)]
-    pub(super) fn hold(&mut self, held: &HeldElements) {
+    pub(in super::super) fn hold(&mut self, held: &HeldElements) {
         let mut room = Room::<1>::new();
         held.in_parts(
             #[inline(always)]
@@ -142,7 +142,7 @@ fn is_within((got, want): (f64, f64), bound: f64) -> bool {
 impl Whole {
     /// Adds elements that are numbers, and no end of a type.
     #[inline(always)]
-    pub(super) fn add(&mut self, held: &HeldElements) {
+    pub(in super::super) fn add(&mut self, held: &HeldElements) {
         let mut room = Room::<4>::new();
         held.in_parts(
             #[inline(always)]
@@ -177,7 +177,7 @@ impl Whole {
     /// The same of elements by what they come to, which was found elsewhere, none of them farther
     /// off than the largest so far.
     #[inline(always)]
-    pub(super) fn add_sums(&mut self, sums: &WholeSums) {
+    pub(in super::super) fn add_sums(&mut self, sums: &WholeSums) {
         self.error += sums.error;
         self.own += sums.own;
         self.doubt += sums.doubt;
@@ -197,7 +197,7 @@ impl Whole {
 
     /// By how many times more than chance explains the elements are off together; `share` of the
     /// power of their doubts is likely.
-    pub(super) fn excess(&self, share: f64) -> f64 {
+    pub(in super::super) fn excess(&self, share: f64) -> f64 {
         let is_of_many = self.doubt * self.doubt > MANY * self.fourth && self.doubt > 0.0;
         let likely = BEYOND_CHANCE * (share * self.doubt).sqrt() + self.own.sqrt();
         if is_of_many { self.error.sqrt() / likely } else { 0.0 }
