@@ -88,8 +88,8 @@ impl Whole {
 
 impl WeightChange {
     /// Compares the values of a weight in two models, of the same number of elements. `stored` is
-    /// the narrow type from which the converted model computes it, if it does, and `half_steps` half
-    /// of the steps of its codes, where it is asked whether each is the nearest one.
+    /// the narrow type from which the converted model computes it, if it does, and `half_steps`
+    /// half of the steps of its codes, where it is asked whether each is the nearest one.
     /// Fails when a tensor is not of its type's carrier.
     pub(crate) fn between(
         reference: &Elements,

@@ -5,8 +5,8 @@
 //! - `alike`: of all of them alike
 //! - `steps`: how far the scales of codes put values off; `ends`: what lies beyond the least and
 //!   the greatest code
-//! - `nearest`: codes that are the nearest ones; `compensated`: those that make up for one another's
-//!   errors
+//! - `nearest`: codes that are the nearest ones; `compensated`: those that make up for one
+//!   another's errors
 
 pub(crate) mod alike;
 pub(crate) mod change;

@@ -1,13 +1,13 @@
 //! The verdict that needs no tolerance: where errors arise, and whether rounding explains them.
 //!
 //! `subject` is what there is to look into, `trace` what a run of each side node by node has shown,
-//! `links` says which values are to be one, `walk` holds what each node makes of the reference's inputs against what the reference
-//! made, as often as `rounds` says, `doubt` is how much of the difference rounding explains,
-//! `fault` what the rest looks like by what its `nodes` are, `band` how far the conversion's
-//! roundings may put its outputs, and `judge` the verdict. `exact_inputs` and `reference_weights`
-//! are what inputs and weights of the conversion are roundings of, `site` is what was found at a
-//! value, by how far its elements were `held` to be apart as `numbers`, and `quantizers` looks at
-//! what makes codes.
+//! `links` says which values are to be one, `walk` holds what each node makes of the reference's
+//! inputs against what the reference made, as often as `rounds` says, `doubt` is how much of the
+//! difference rounding explains, `fault` what the rest looks like by what its `nodes` are, `band`
+//! how far the conversion's roundings may put its outputs, and `judge` the verdict. `exact_inputs`
+//! and `reference_weights` are what inputs and weights of the conversion are roundings of, `site`
+//! is what was found at a value, whose elements `numbers` has, and `quantizers` looks at what makes
+//! codes.
 //!
 //! A conversion is broken where an element, or all of a tensor together, is beyond what its own
 //! arithmetic and twice its doubt explain (`walk`, `Site::deviates`), where a value has another
