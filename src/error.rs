@@ -89,6 +89,10 @@ pub(crate) enum Cause {
     Model {
         problem: String,
     },
+    /// What decoding says of bytes that are no model's, or a part of one's.
+    NoModel {
+        problem: String,
+    },
     /// `what` is a field of [`Limits`](crate::Limits); `found` is how much there is, or at least
     /// is.
     Limit {
@@ -156,6 +160,10 @@ impl fmt::Display for Error {
                 write!(f, "graph `{}`: {}", shown(graph), text(problem))
             }
             Cause::Model { problem } => write!(f, "the model {}", text(problem)),
+            Cause::NoModel { problem } => {
+                let problem = text(problem);
+                write!(f, "the model is not an ONNX file, or only a part of one: {problem}")
+            }
             Cause::Limit { place, what, found, limit } => {
                 write!(f, "{}: `{what}` is {found}, and the limit is {limit}", text(place))
             }
@@ -184,7 +192,7 @@ impl Error {
             Cause::Node { .. } => ErrorKind::Node,
             Cause::Tensor { .. } => ErrorKind::Tensor,
             Cause::Graph { .. } => ErrorKind::Graph,
-            Cause::Model { .. } => ErrorKind::Model,
+            Cause::Model { .. } | Cause::NoModel { .. } => ErrorKind::Model,
             Cause::Limit { .. } => ErrorKind::Limit,
             Cause::Tract { .. } => ErrorKind::Tract,
             Cause::Panic { .. } => ErrorKind::Panic,
@@ -223,6 +231,14 @@ impl Error {
     /// Whether a `Loop` that runs node by node goes round so often that nothing may ever end it.
     pub fn is_endless(&self) -> bool {
         matches!(&*self.0, Cause::Node { problem, .. } if problem.starts_with(ENDLESS))
+    }
+
+    /// What decoding says of a file that is no ONNX model, or only a part of one.
+    pub fn no_model(&self) -> Option<&str> {
+        match &*self.0 {
+            Cause::NoModel { problem } => Some(problem),
+            _ => None,
+        }
     }
 
     /// Whether the message says what of the model it is about: a node, an attribute of one, a
@@ -288,9 +304,7 @@ impl Error {
             _ => problem.clone(),
         };
         let cause = if error.chain().any(|link| link.is::<prost::DecodeError>()) {
-            Cause::Model {
-                problem: format!("is not an ONNX file, or only a part of one: {}", message()),
-            }
+            Cause::NoModel { problem: message() }
         } else if error.chain().any(|link| link.is::<std::io::Error>()) {
             Cause::File { message: message() }
         } else {

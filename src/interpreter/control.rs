@@ -7,7 +7,7 @@ use tract_onnx::pb::tensor_shape_proto::dimension::Value::DimValue;
 use tract_onnx::prelude::{Tensor, TractResult, tensor0};
 
 use super::inner::{InputSource, OutputTarget, Time};
-use super::run::{ModelRun, NodeInputs};
+use super::run::{ModelRun, NodeInputs, NodeOutputs};
 use super::value::{RuntimeValue, TypedTensor};
 use crate::cast::element_type::ElementType;
 use crate::error::ENDLESS;
@@ -19,11 +19,7 @@ pub(super) type DeclaredOutput = Option<(ElementType, Vec<usize>)>;
 const ITERATIONS: i64 = 1 << 20;
 
 /// `If`: runs one of two bodies.
-pub(super) fn branch(
-    run: &mut ModelRun,
-    id: NodeId,
-    inputs: NodeInputs,
-) -> TractResult<Vec<RuntimeValue>> {
+pub(super) fn branch(run: &mut ModelRun, id: NodeId, inputs: NodeInputs) -> NodeOutputs {
     let Some(condition) = run.number(id, &inputs, 0)? else {
         return run.refuse(id, "has no condition");
     };
@@ -37,11 +33,7 @@ pub(super) fn branch(
 /// `Loop`: runs its body until it says so, or as often as it is told. What the body takes is the
 /// number of the iteration, the condition, and what the iteration before has left; what it makes
 /// behind these is stacked along a new first axis.
-pub(super) fn repeat(
-    run: &mut ModelRun,
-    id: NodeId,
-    inputs: NodeInputs,
-) -> TractResult<Vec<RuntimeValue>> {
+pub(super) fn repeat(run: &mut ModelRun, id: NodeId, inputs: NodeInputs) -> NodeOutputs {
     let body = run.body_at(id, "body")?;
     let most = run.number(id, &inputs, 0)?;
     let mut goes_on = run.number(id, &inputs, 1)? != Some(0);

@@ -5,7 +5,7 @@ use onnx_cast_graph::{BodyId, NodeId, ValueId};
 use tract_onnx::prelude::TractResult;
 
 use super::observer::{BodyInput, BodyOutput};
-use super::run::ModelRun;
+use super::run::{ModelRun, NodeOutputs};
 use super::value::RuntimeValue;
 
 /// Where an input of a body comes from.
@@ -45,11 +45,7 @@ pub(super) struct Time<'a> {
 
 impl ModelRun<'_> {
     /// Runs a body of a node on values for its inputs, and returns those of its outputs.
-    pub(super) fn inner(
-        &mut self,
-        time: &Time,
-        given: Vec<RuntimeValue>,
-    ) -> TractResult<Vec<RuntimeValue>> {
+    pub(super) fn inner(&mut self, time: &Time, given: Vec<RuntimeValue>) -> NodeOutputs {
         if self.observer.is_none() {
             return self.body(time.body, given);
         }

@@ -49,7 +49,7 @@ use crate::tensor::typed::OnnxTensor;
 use node::Builder;
 pub use observer::{BodyInput, BodyOutput, NodeRun, ObservedTensor, Observer, SharedTensor};
 use operators::runners;
-use run::{ModelRun, NodeInputs, NodeRunner};
+use run::{ModelRun, NodeInputs, NodeOutputs, NodeRunner};
 use schedule::Schedules;
 pub use value::OnnxValue;
 use value::RuntimeValue;
@@ -210,7 +210,7 @@ impl Interpreter {
     }
 
     /// What a node makes of other inputs than those of a run, by place.
-    fn made(&self, node: NodeId, inputs: NodeInputs) -> TractResult<Vec<RuntimeValue>> {
+    fn made(&self, node: NodeId, inputs: NodeInputs) -> NodeOutputs {
         ModelRun::new(self).made(node, inputs)
     }
 

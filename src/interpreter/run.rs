@@ -28,8 +28,7 @@ pub(super) struct ModelRun<'a> {
 }
 
 /// What runs an operator here rather than by tract: the inputs by place, then the outputs by place.
-pub(super) type OperatorFn =
-    fn(&mut ModelRun, NodeId, NodeInputs) -> TractResult<Vec<RuntimeValue>>;
+pub(super) type OperatorFn = fn(&mut ModelRun, NodeId, NodeInputs) -> NodeOutputs;
 
 /// An operator that runs here, its function, the most inputs that it takes, and its attributes.
 pub(super) type OperatorEntry = (&'static str, OperatorFn, usize, &'static [&'static str]);
@@ -46,6 +45,9 @@ pub(super) enum NodeRunner {
 
 /// The inputs of a node by place; `None` for one that is not given.
 pub(super) type NodeInputs = Vec<Option<RuntimeValue>>;
+
+/// The outputs of a node by place, or why it cannot be run.
+pub(super) type NodeOutputs = TractResult<Vec<RuntimeValue>>;
 
 impl<'a> ModelRun<'a> {
     pub(super) fn new(model: &'a Interpreter) -> ModelRun<'a> {
@@ -66,11 +68,7 @@ impl<'a> ModelRun<'a> {
     }
 
     /// Runs a body on values for its inputs, and returns those of its outputs.
-    pub(super) fn body(
-        &mut self,
-        body: BodyId,
-        inputs: Vec<RuntimeValue>,
-    ) -> TractResult<Vec<RuntimeValue>> {
+    pub(super) fn body(&mut self, body: BodyId, inputs: Vec<RuntimeValue>) -> NodeOutputs {
         let open: Vec<ValueId> = self.model.open_inputs(body).collect();
         if open.len() != inputs.len() {
             let graph = &self.model.graph.body(body).path;
@@ -208,11 +206,7 @@ impl<'a> ModelRun<'a> {
     }
 
     /// What a node makes of its inputs, by place.
-    pub(super) fn made(
-        &mut self,
-        id: NodeId,
-        inputs: NodeInputs,
-    ) -> TractResult<Vec<RuntimeValue>> {
+    pub(super) fn made(&mut self, id: NodeId, inputs: NodeInputs) -> NodeOutputs {
         let node = self.model.graph.node(id);
         let (_, operator, most, attributes) = match self.model.runners.get(id) {
             Some(NodeRunner::Here(row)) => row,
@@ -266,11 +260,7 @@ impl<'a> ModelRun<'a> {
     }
 
     /// Runs a node that takes and makes tensors by tract.
-    pub(super) fn tensors(
-        &mut self,
-        id: NodeId,
-        inputs: NodeInputs,
-    ) -> TractResult<Vec<RuntimeValue>> {
+    pub(super) fn tensors(&mut self, id: NodeId, inputs: NodeInputs) -> NodeOutputs {
         let mut tensors = self.all_tensors(id, inputs)?;
         let (graph, builder) = (&self.model.graph, &self.model.builder);
         let node = graph.node(id);

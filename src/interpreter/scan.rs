@@ -5,7 +5,7 @@ use tract_onnx::prelude::*;
 
 use super::control::{declared_of, stack, stack_of};
 use super::inner::{InputSource, OutputTarget, Time};
-use super::run::{ModelRun, NodeInputs};
+use super::run::{ModelRun, NodeInputs, NodeOutputs};
 use super::value::{RuntimeValue, TypedTensor};
 use crate::onnx::node::from_front;
 
@@ -17,11 +17,7 @@ struct ScanLane {
 
 /// The states of the body come first, then what is scanned; states are handed on, other outputs
 /// stacked.
-pub(super) fn scan(
-    run: &mut ModelRun,
-    id: NodeId,
-    inputs: NodeInputs,
-) -> TractResult<Vec<RuntimeValue>> {
+pub(super) fn scan(run: &mut ModelRun, id: NodeId, inputs: NodeInputs) -> NodeOutputs {
     let node = run.model.graph.node(id);
     if node.opset < 9 {
         return run

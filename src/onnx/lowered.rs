@@ -117,7 +117,7 @@ impl Lowered {
     pub(crate) fn write(&self, node: &mut NodeProto) {
         let mut ints = IntEncoder::default();
         match &self.form {
-            OperatorForm::Own => {}
+            OperatorForm::Own | OperatorForm::ExactDivision => {}
             OperatorForm::Cast(cast) => {
                 if cast.to.is_some() {
                     node.op_type = "Cast".into();
@@ -131,19 +131,9 @@ impl Lowered {
                 own(node);
             }
             OperatorForm::BitCast(_) => own(node),
-            OperatorForm::Measured { .. } => {
-                node.op_type = MEASURED.into();
-                node.domain = DOMAIN.into();
-            }
-            OperatorForm::Tied => {
-                node.op_type = TIED.into();
-                node.domain = DOMAIN.into();
-            }
-            OperatorForm::Filed { .. } => {
-                node.op_type = FILED.into();
-                node.domain = DOMAIN.into();
-            }
-            OperatorForm::ExactDivision => {}
+            OperatorForm::Measured { .. } => private(node, MEASURED),
+            OperatorForm::Tied => private(node, TIED),
+            OperatorForm::Filed { .. } => private(node, FILED),
         }
         self.encode(&mut ints);
         let mut s = vec![];
@@ -241,6 +231,12 @@ impl Lowered {
             }
         }
     }
+}
+
+/// Makes the node one of an operator that this crate alone has.
+fn private(node: &mut NodeProto, operator: &str) {
+    node.op_type = operator.into();
+    node.domain = DOMAIN.into();
 }
 
 /// A node that has only what its builder is told.

@@ -237,4 +237,16 @@ mod tests {
         assert_ne!(kept(), Some(address));
         Ok(())
     }
+
+    #[test]
+    fn no_more_than_40_mib_are_kept() -> TractResult<()> {
+        const MOST: usize = 40 << 20;
+        let (room, memory) = (PanelRoom::default(), Memory::default());
+        for (bytes, expected) in [(MOST + WIDTH, None), (MOST, Some(MOST))] {
+            room.keep(memory.written(f32::datum_type(), &[bytes / WIDTH])?);
+            let kept = room.floats.lock().unwrap_or_else(PoisonError::into_inner);
+            assert_eq!(kept.as_ref().map(|kept| kept.as_bytes().len()), expected, "{bytes} bytes");
+        }
+        Ok(())
+    }
 }

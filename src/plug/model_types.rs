@@ -93,12 +93,6 @@ pub(super) fn record_types(model: &mut InferenceModel, lowered: &LoweredModel) {
     record(OUTPUT_TYPES, outputs);
 }
 
-/// What is recorded of an input or output.
-struct RecordedValue<'a> {
-    ty: Option<ElementType>,
-    name: &'a str,
-}
-
 fn element_types<F, O>(
     model: &Graph<F, O>,
     outlets: &[OutletId],
@@ -112,16 +106,12 @@ where
         Some(entries) => entries.try_as_plain_ram()?.as_slice()?,
         None => &[],
     };
-    let split = |text: &String| {
-        let (ty, name) = text.split_once(' ')?;
-        Some((ElementType::from_name(ty), name.to_owned()))
-    };
-    let owned: Vec<(Option<ElementType>, String)> = texts.iter().filter_map(split).collect();
-    let entries: Vec<RecordedValue> =
-        owned.iter().map(|(ty, name)| RecordedValue { ty: *ty, name }).collect();
+    let parts = texts.iter().filter_map(|text| text.split_once(' '));
+    let entries: Vec<(Option<ElementType>, &str)> =
+        parts.map(|(ty, name)| (ElementType::from_name(ty), name)).collect();
     let mut by_name = HashMap::new();
-    for entry in &entries {
-        by_name.entry(entry.name).or_insert(entry);
+    for (ty, name) in &entries {
+        by_name.entry(*name).or_insert(*ty);
     }
     let mut uses: HashMap<&OutletId, usize> = HashMap::new();
     for outlet in outlets {
@@ -134,19 +124,19 @@ where
         let label = model.outlet_labels.get(outlet).filter(|_| key == OUTPUT_TYPES);
         let name = label.unwrap_or(&node.name);
         let is_shared = uses.get(outlet).is_some_and(|uses| *uses > 1);
-        let entry = match key {
+        let recorded = match key {
             OUTPUT_TYPES if entries.len() == outlets.len() => {
                 // There are as many outputs as at first. tract may give several one value, or give
                 // one a value that is equal and has another name, so the place tells; but one that
                 // alone has the label of an output has been moved there.
                 let own_label = label.filter(|_| !is_shared);
-                own_label.and_then(|label| by_name.get(&**label).copied()).or(entries.get(place))
+                let own_type = own_label.and_then(|label| by_name.get(&**label).copied());
+                own_type.or_else(|| entries.get(place).map(|(ty, _)| *ty))
             }
             _ => by_name.get(&**name).copied(),
         };
         let fact = node.outputs.get(outlet.slot).and_then(|output| output.fact.datum_type());
-        let recorded = entry.and_then(|entry| entry.ty);
-        match (recorded, fact) {
+        match (recorded.flatten(), fact) {
             // Of a native type tract has the last word, once it has analysed the model.
             (Some(ty), Some(datum_type)) if ty.is_exotic() && ty.datum_type() == datum_type => {
                 Ok(ty)

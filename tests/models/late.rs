@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use test_tools::tempfile;
 use tract_nnef::framework::Nnef;
 use tract_onnx::data_resolver::{FopenDataResolver, ModelDataResolver};
+use tract_onnx::pb::GraphProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::interop::WithOnnxCast;
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
@@ -14,9 +15,11 @@ use tract_onnx_cast::{
     CastOnnx, Conversion, ElementType, HalfArithmetic, OnnxTensor, Result, Rules, tensor_proto,
 };
 
-use crate::common::proto::{Sketch, bytes, external, int, int64, ints, tensor};
+use crate::common::proto::{
+    Sketch, bytes, external, graph_attribute, int, int64, ints, raw, tensor, tensor_attribute,
+};
 
-use ElementType::{BFloat16, Float, Float16, Int4, Int8, Int64, Uint4, Uint8};
+use ElementType::{BFloat16, Bool, Float, Float16, Int4, Int8, Int64, Uint4, Uint8};
 
 /// Rows and columns of more than 4 MiB in halves; the last block of columns has one of them.
 const SIZES: [usize; 2] = [3 * 960 + 1, 1024];
@@ -65,13 +68,22 @@ impl ModelDataResolver for Counting {
 /// The model in a folder, with its weight beside it.
 fn saved(sketch: Sketch, folder: &Path) -> Result<std::path::PathBuf> {
     let mut model = sketch.model();
-    let graph = model.graph.as_mut().expect("a graph");
+    let graph = holder(model.graph.as_mut().expect("a graph")).expect("a weight");
     let weight = graph.initializer.remove(0);
     std::fs::write(folder.join("w.bin"), &weight.raw_data).expect("a file");
     graph.initializer.push(external(weight, "w.bin", Some(0)));
     let path = folder.join("model.onnx");
     std::fs::write(&path, bytes(&model)).expect("a file");
     Ok(path)
+}
+
+/// The graph that holds a weight: this one, or a body in it.
+fn holder(graph: &mut GraphProto) -> Option<&mut GraphProto> {
+    if !graph.initializer.is_empty() {
+        return Some(graph);
+    }
+    let attributes = graph.node.iter_mut().flat_map(|node| &mut node.attribute);
+    attributes.filter_map(|attribute| attribute.g.as_mut()).find_map(holder)
 }
 
 fn ids() -> Tensor {
@@ -333,20 +345,83 @@ fn codes_in_a_file_are_read_once_for_a_product() -> Result<()> {
     Ok(())
 }
 
+/// A body that runs three times reads the weight of its product once, also that of a branch in it
+/// and that of the graph around it.
+#[test]
+fn a_weight_of_a_body_is_read_once() -> Result<()> {
+    let [depth, columns] = [700, 1001];
+    let weighted = |sketch: Sketch| {
+        let values = (0..depth * columns).map(|i| (i * 7919 % 61 - 30) as f32 / 64.0);
+        let mut weight = tensor("w", Float, &values.collect::<Vec<f32>>());
+        weight.dims = vec![depth, columns];
+        sketch.initializer(weight)
+    };
+    let product = |sketch: Sketch, u: &str| {
+        sketch.node("MatMul", &["v", "w"], &[u], vec![]).output(u, Float, &[columns])
+    };
+    let whole = |sketch: Sketch| {
+        let sketch = sketch.input("x", Float, &[3, depth]);
+        sketch.output("y", Float, &[3, columns])
+    };
+    let iteration = || {
+        let sketch = Sketch::new().input("i", Int64, &[]).input("c", Bool, &[]);
+        let sketch = sketch.node("Identity", &["c"], &["again"], vec![]);
+        sketch.node("Gather", &["x", "i"], &["v"], vec![]).output("again", Bool, &[])
+    };
+    let looped = |sketch: Sketch, body: Sketch| {
+        let count = tensor_attribute("value", raw("n", Int64 as i32, &[], &3i64.to_le_bytes()));
+        let body = vec![graph_attribute("body", body.0)];
+        let sketch = whole(sketch).node("Constant", &[], &["n"], vec![count]);
+        sketch.node("Loop", &["n", ""], &["y"], body)
+    };
+    let scanned = |body: Sketch| {
+        let body = vec![graph_attribute("body", body.0), int("num_scan_inputs", 1)];
+        whole(Sketch::new()).node("Scan", &["x"], &["y"], body)
+    };
+    let zeros = tensor("zeros", Float, &vec![0.0; columns as usize]);
+    let otherwise = Sketch::new().initializer(zeros).node("Identity", &["zeros"], &["u"], vec![]);
+    let branches = vec![
+        graph_attribute("then_branch", product(weighted(Sketch::new()), "u").0),
+        graph_attribute("else_branch", otherwise.output("u", Float, &[columns]).0),
+    ];
+    let branching = iteration().node("If", &["c"], &["b"], branches);
+    let models = [
+        ("Loop", looped(Sketch::new(), product(weighted(iteration()), "u"))),
+        ("Scan", scanned(product(weighted(Sketch::new().input("v", Float, &[depth])), "u"))),
+        ("If", looped(Sketch::new(), branching.output("b", Float, &[columns]))),
+        ("outside", looped(weighted(Sketch::new()), product(iteration(), "u"))),
+    ];
+    let alone = weighted(whole(Sketch::new())).node("MatMul", &["x", "w"], &["y"], vec![]);
+    let values: Vec<f32> = (0..3 * depth).map(|i| (i * 31 % 17 - 8) as f32 / 8.0).collect();
+    let x = Tensor::from_shape(&[3, depth as usize], &values).expect("as many");
+    let expected = alone.run(vec![x.clone()]).expect("a plan");
+    for (what, sketch) in models {
+        let (made, counting) = of_a_file(sketch, &x)?;
+        assert!(made.iter().map(OnnxTensor::tensor).eq(&expected), "{what}");
+        assert_eq!(counting.all.load(Ordering::Relaxed) as i64, 4 * depth * columns + 1, "{what}");
+    }
+    Ok(())
+}
+
 /// Holds what a model of FLOAT x, of 3 rows, makes node by node of its first weight in a file
 /// against its plan; the result has counted what was read.
 fn assert_planned_of_a_file(sketch: impl Fn() -> Sketch, depth: i64) -> Result<Arc<Counting>> {
     let values: Vec<f32> = (0..3 * depth).map(|i| (i * 31 % 17 - 8) as f32 / 8.0).collect();
     let x = Tensor::from_shape(&[3, depth as usize], &values).expect("as many");
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = saved(sketch(), folder.path())?;
-    let counting = Arc::new(Counting::default());
-    let onnx = tract_onnx::Onnx { provider: counting.clone(), ..tract_onnx::onnx() };
-    let made = Interpreter::open(CastOnnx::from(onnx), &path)?;
-    let made = made.run(vec![OnnxTensor::new(Float, x.clone())?])?;
+    let (made, counting) = of_a_file(sketch(), &x)?;
     let planned = sketch().run(vec![x]).expect("a plan");
     assert!(made.iter().map(OnnxTensor::tensor).eq(&planned));
     Ok(counting)
+}
+
+/// What a model of FLOAT x makes node by node, its weight in a file, and what was read of that.
+fn of_a_file(sketch: Sketch, x: &Tensor) -> Result<(Vec<OnnxTensor>, Arc<Counting>)> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = saved(sketch, folder.path())?;
+    let counting = Arc::new(Counting::default());
+    let onnx = tract_onnx::Onnx { provider: counting.clone(), ..tract_onnx::onnx() };
+    let model = Interpreter::open(CastOnnx::from(onnx), &path)?;
+    Ok((model.run(vec![OnnxTensor::new(Float, x.clone())?])?, counting))
 }
 
 /// Holds what a model makes node by node against its plan.

@@ -40,4 +40,4 @@ pub(crate) mod stream;
 mod x86;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -25,10 +25,10 @@ fn all_rules(to: ElementType) -> impl Iterator<Item = Rules> {
 }
 
 /// Numbers that look like nothing in particular, the same on every run (splitmix64).
-struct Random(u64);
+pub(in crate::cast) struct Random(pub(in crate::cast) u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub(in crate::cast) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);

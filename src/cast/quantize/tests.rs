@@ -10,6 +10,7 @@ use super::parameters::ParameterReader;
 use super::scalar::{dequantize, quantize};
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::kernel::level::Level;
+use crate::cast::kernel::tests::Random;
 use crate::cast::scalar::write_carrier;
 
 /// Every quantiser whose types the newest versions have.
@@ -39,17 +40,7 @@ fn truth(quantizer: Quantizer, x: u64, scale: u64, zero_point: Option<u64>) -> u
     }
 }
 
-/// Numbers that look like nothing in particular, the same on every run (splitmix64).
-struct RandomCodes(u64);
-
-impl RandomCodes {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
-    }
-
+impl Random {
     /// A code of a type: any, or a number not far from 1 or from a multiple of a half.
     fn code(&mut self, ty: ElementType) -> u64 {
         let (any, choice) = (self.next(), self.next());
@@ -140,7 +131,7 @@ fn check(
     case: &LayoutCase,
     level: Level,
     has_zero_points: bool,
-    random: &mut RandomCodes,
+    random: &mut Random,
 ) {
     let zero_type = quantizer.zero_point();
     let x = random.codes(quantizer.x(), case.elements);
@@ -210,7 +201,7 @@ fn read(byte: &MaybeUninit<u8>) -> u8 {
 
 #[test]
 fn kernels_equal_the_definition_at_every_level() {
-    let mut random = RandomCodes(12);
+    let mut random = Random(12);
     let cases = &cases(3, 5, 41, 4)[2..];
     let quantizers = quantizers();
     assert_eq!(quantizers.len(), 4 * 5 * 15 * 3 * 2 + 16 * 4 * 3);
@@ -232,7 +223,7 @@ fn every_layout_finds_each_element_s_scale() {
         Quantizer::Dequantize(Dequantize { x: Uint8, scale: Float, y: Float }),
         Quantizer::Dequantize(Dequantize { x: Int4, scale: Float16, y: Float16 }),
     ];
-    let mut random = RandomCodes(13);
+    let mut random = Random(13);
     for (outer, length, inner, block) in [
         (1, 1, 1, 1),
         (2, 3, 1, 2),

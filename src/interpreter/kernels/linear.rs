@@ -3,8 +3,7 @@
 use tract_onnx::prelude::tract_ndarray::{Array, Ix3, Ix4, indices};
 use tract_onnx::prelude::*;
 
-use super::{KernelInputs, KernelSite};
-use crate::interpreter::value::TypedTensor;
+use super::{KernelInputs, KernelOutputs, KernelSite};
 
 type TokenRows = Array<f64, Ix3>;
 
@@ -20,7 +19,7 @@ struct LinearInputs {
 }
 
 /// `LinearAttention`: S = decay · S + k ⊗ update, o = scale · qᵀ S.
-pub(super) fn attention(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
+pub(super) fn attention(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
     let layer = layer(site, inputs)?;
     let (batch, steps, keys) = layer.k.dim();
     let (rows, columns) = (keys / layer.groups, layer.v.dim().2 / layer.groups);

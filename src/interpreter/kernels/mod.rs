@@ -29,10 +29,13 @@ use crate::onnx::operators::attributes::{Version, parsed, version};
 use crate::tensor::conversion::Conversion;
 
 /// What computes a node's outputs by place, given its inputs by place.
-pub(super) type Kernel = fn(&KernelSite, &KernelInputs) -> TractResult<Vec<TypedTensor>>;
+pub(super) type Kernel = fn(&KernelSite, &KernelInputs) -> KernelOutputs;
 
 /// The inputs of a node by place; `None` for one that is not given.
 pub(super) type KernelInputs = [Option<TypedTensor>];
+
+/// The outputs of a node by place, or why they cannot be computed.
+pub(super) type KernelOutputs = TractResult<Vec<TypedTensor>>;
 
 /// The most elements that sizes among the attributes may ask for.
 const MOST: usize = 1 << 31;

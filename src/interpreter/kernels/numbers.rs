@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use tract_onnx::prelude::tract_ndarray::{ArrayD, Axis, Ix2, IxDyn};
 use tract_onnx::prelude::*;
 
-use super::{KernelInputs, KernelSite};
+use super::{KernelInputs, KernelOutputs, KernelSite};
 use crate::cast::element_type::ElementType;
 use crate::cast::value::Number;
 use crate::interpreter::value::TypedTensor;
@@ -13,10 +13,7 @@ use crate::onnx::node::from_front;
 use crate::tensor::numbers::Numbers;
 
 /// `CumProd`: of integers modulo their range, of floats in DOUBLE.
-pub(super) fn cumulative_product(
-    site: &KernelSite,
-    inputs: &KernelInputs,
-) -> TractResult<Vec<TypedTensor>> {
+pub(super) fn cumulative_product(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
     let x = site.input(inputs, 0)?;
     let given = site.numbers(inputs, 1)?;
     let along = given.first().and_then(|given| from_front(*given, x.tensor.rank()));
@@ -62,10 +59,7 @@ pub(super) fn cumulative_product(
 }
 
 /// `Det`: the product of the pivots of each matrix.
-pub(super) fn determinant(
-    site: &KernelSite,
-    inputs: &KernelInputs,
-) -> TractResult<Vec<TypedTensor>> {
+pub(super) fn determinant(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
     let x = site.doubles(inputs, 0)?;
     let [batch @ .., rows, columns] = x.shape() else {
         return site.refuse("is given no matrix");
@@ -140,7 +134,7 @@ impl OrderedElements {
 }
 
 /// `Unique`: of elements, or of slices along an axis; sorted, or as they come first.
-pub(super) fn unique(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
+pub(super) fn unique(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
     let x = site.input(inputs, 0)?;
     let (along, tensor) = match site.attribute("axis") {
         Some(given) => match from_front(given.i, x.tensor.rank()) {

@@ -3,7 +3,7 @@
 use tract_onnx::prelude::tract_ndarray::{Array, ArrayD, Ix2, Ix4, IxDyn, indices};
 use tract_onnx::prelude::*;
 
-use super::{KernelInputs, KernelSite};
+use super::{KernelInputs, KernelOutputs, KernelSite};
 use crate::cast::element_type::ElementType;
 use crate::interpreter::value::TypedTensor;
 
@@ -21,7 +21,7 @@ struct Columns {
 }
 
 /// `Col2Im`: the sum of all that columns say of a place, of integers modulo their range.
-pub(super) fn col2im(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
+pub(super) fn col2im(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
     let columns = Columns::of(site, inputs)?;
     let image = columns.image.iter().copied();
     let shape: Vec<i64> =
@@ -130,7 +130,7 @@ fn between(plane: &dyn Fn(i64, i64) -> f64, h: f64, w: f64) -> f64 {
 }
 
 /// `DeformConv`: a convolution whose taps are moved by offsets, and weighed by a mask.
-pub(super) fn deformed(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
+pub(super) fn deformed(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
     let four = |place: usize| -> TractResult<Array<f64, Ix4>> {
         Ok(site.of_rank(inputs, place, 4)?.into_dimensionality()?)
     };
@@ -188,7 +188,7 @@ pub(super) fn deformed(site: &KernelSite, inputs: &KernelInputs) -> TractResult<
 
 /// `RoiAlign`: of each cell of each region the mean, or the greatest, of samples between the
 /// elements.
-pub(super) fn aligned(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
+pub(super) fn aligned(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
     let x: Array<f64, Ix4> = site.of_rank(inputs, 0, 4)?.into_dimensionality()?;
     let regions: Array<f64, Ix2> = site.of_rank(inputs, 1, 2)?.into_dimensionality()?;
     let images = site.numbers(inputs, 2)?;

@@ -5,16 +5,13 @@ use std::collections::HashMap;
 use tract_onnx::prelude::tract_ndarray::{ArrayD, IxDyn};
 use tract_onnx::prelude::*;
 
-use super::{KernelInputs, KernelSite};
+use super::{KernelInputs, KernelOutputs, KernelSite};
 use crate::cast::element_type::ElementType;
 use crate::interpreter::value::TypedTensor;
 
 /// `TfIdfVectorizer`: how often each of the pool's sequences is there, with as many left out
 /// between its members.
-pub(super) fn frequencies(
-    site: &KernelSite,
-    inputs: &KernelInputs,
-) -> TractResult<Vec<TypedTensor>> {
+pub(super) fn frequencies(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
     let x = site.input(inputs, 0)?;
     let (words, pool): (Vec<String>, Vec<String>) = match x.ty {
         ElementType::String => {

@@ -6,7 +6,7 @@ use onnx_cast_graph::counted;
 use tract_onnx::prelude::tract_ndarray::{ArrayD, ArrayViewD, IxDyn, Zip};
 use tract_onnx::prelude::*;
 
-use super::{KernelInputs, KernelSite};
+use super::{KernelInputs, KernelOutputs, KernelSite};
 use crate::cast::element_type::ElementType;
 use crate::interpreter::value::TypedTensor;
 use crate::tensor::proto;
@@ -28,7 +28,7 @@ fn made(texts: ArrayD<String>) -> TractResult<TypedTensor> {
 }
 
 /// `StringConcat`: each with each, broadcast.
-pub(super) fn concat(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
+pub(super) fn concat(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
     let (x, y) = (texts(site, inputs, 0)?, texts(site, inputs, 1)?);
     let rank = x.ndim().max(y.ndim());
     let size = |array: &ArrayViewD<String>, axis: usize| {
@@ -48,7 +48,7 @@ pub(super) fn concat(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Ve
 }
 
 /// `StringNormalizer`: without stop words, in one case.
-pub(super) fn normalize(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
+pub(super) fn normalize(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
     let x = texts(site, inputs, 0)?;
     let rank = x.ndim();
     if !(rank == 1 || rank == 2 && x.shape().first() == Some(&1)) {
@@ -77,7 +77,7 @@ pub(super) fn normalize(site: &KernelSite, inputs: &KernelInputs) -> TractResult
 }
 
 /// `StringSplit`: at a delimiter, or at any white space.
-pub(super) fn split(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
+pub(super) fn split(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
     let x = texts(site, inputs, 0)?;
     let delimiter = site.word("delimiter");
     let most = site
@@ -156,7 +156,7 @@ fn keys(site: &KernelSite, tensor: &Tensor) -> TractResult<Vec<Key>> {
 }
 
 /// `LabelEncoder`: each key's value, or the default.
-pub(super) fn labels(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
+pub(super) fn labels(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
     let x = site.input(inputs, 0)?;
     let (Some(from), Some(to)) = (attribute_list(site, "keys")?, attribute_list(site, "values")?)
     else {

@@ -5,8 +5,7 @@ use std::collections::HashSet;
 use tract_onnx::prelude::tract_ndarray::{Array2, ArrayView1, Axis};
 use tract_onnx::prelude::*;
 
-use super::{KernelInputs, KernelSite};
-use crate::interpreter::value::TypedTensor;
+use super::{KernelInputs, KernelOutputs, KernelSite};
 use crate::tensor::proto;
 
 /// What a node asks of its feature, by number.
@@ -59,7 +58,7 @@ struct Ensemble {
 }
 
 /// `TreeEnsemble`: of each row and target what the leaves come to that the row gets to.
-pub(super) fn ensemble(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
+pub(super) fn ensemble(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
     let ensemble = Ensemble::of(site)?;
     if site.int("post_transform") != 0 {
         return site.refuse("has a `post_transform` other than 0 (NONE)");

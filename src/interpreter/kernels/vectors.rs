@@ -3,7 +3,7 @@
 use tract_onnx::prelude::tract_ndarray::{Array2, ArrayD, ArrayView1, Axis};
 use tract_onnx::prelude::*;
 
-use super::{KernelInputs, KernelSite};
+use super::{KernelInputs, KernelOutputs, KernelSite};
 use crate::cast::element_type::ElementType;
 use crate::interpreter::value::TypedTensor;
 
@@ -78,7 +78,7 @@ fn made(scores: Vec<f64>, shape: [usize; 2]) -> TractResult<TypedTensor> {
 }
 
 /// `SVMRegressor`: a sum over the vectors, or, without any, over the features.
-pub(super) fn regressor(site: &KernelSite, inputs: &KernelInputs) -> TractResult<Vec<TypedTensor>> {
+pub(super) fn regressor(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
     if site.word("post_transform") != "NONE" {
         return site.refuse("has a `post_transform` other than NONE");
     }
@@ -127,10 +127,7 @@ struct ClassPairs {
 
 /// `SVMClassifier`: the class that wins most of its pairs, and the scores of the pairs or the
 /// probabilities of the classes.
-pub(super) fn classifier(
-    site: &KernelSite,
-    inputs: &KernelInputs,
-) -> TractResult<Vec<TypedTensor>> {
+pub(super) fn classifier(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
     let pairs = ClassPairs::of(site)?;
     let rows = rows(site, inputs, pairs.machine.vectors.ncols())?;
     let (mut winners, mut scores) = (vec![], vec![]);

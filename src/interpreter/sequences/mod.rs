@@ -6,17 +6,13 @@ use onnx_cast_graph::{NodeId, NodeView, attribute, int};
 use tract_onnx::prelude::*;
 
 use super::control::stack_of;
-use super::run::{ModelRun, NodeInputs};
+use super::run::{ModelRun, NodeInputs, NodeOutputs};
 use super::value::{RuntimeValue, TypedTensor};
 use crate::onnx::node::from_front;
 use list::List;
 
 /// `Constant`: a tensor is read as it is; what else there may be is a node as others.
-pub(super) fn constant(
-    run: &mut ModelRun,
-    id: NodeId,
-    inputs: NodeInputs,
-) -> TractResult<Vec<RuntimeValue>> {
+pub(super) fn constant(run: &mut ModelRun, id: NodeId, inputs: NodeInputs) -> NodeOutputs {
     let value = attribute(run.model.graph.node(id), "value").and_then(|value| value.t.as_ref());
     match value {
         Some(tensor) if run.model.graph.node(id).attributes.len() == 1 => {
@@ -27,11 +23,7 @@ pub(super) fn constant(
 }
 
 /// `Identity`, of whatever it is given.
-pub(super) fn identity(
-    run: &mut ModelRun,
-    id: NodeId,
-    inputs: NodeInputs,
-) -> TractResult<Vec<RuntimeValue>> {
+pub(super) fn identity(run: &mut ModelRun, id: NodeId, inputs: NodeInputs) -> NodeOutputs {
     match inputs.into_iter().next().flatten() {
         Some(value) => Ok(vec![value]),
         None => run.refuse(id, "has no input"),
@@ -39,22 +31,14 @@ pub(super) fn identity(
 }
 
 /// `Optional`: its input, or an empty one.
-pub(super) fn optional(
-    _: &mut ModelRun,
-    _: NodeId,
-    inputs: NodeInputs,
-) -> TractResult<Vec<RuntimeValue>> {
+pub(super) fn optional(_: &mut ModelRun, _: NodeId, inputs: NodeInputs) -> NodeOutputs {
     let inner = inputs.into_iter().next().flatten();
     Ok(vec![RuntimeValue::Optional(inner.map(Box::new))])
 }
 
 /// `OptionalGetElement`: what an optional holds; since opset 18 a tensor or a sequence stands for
 /// one that holds it.
-pub(super) fn get_element(
-    run: &mut ModelRun,
-    id: NodeId,
-    inputs: NodeInputs,
-) -> TractResult<Vec<RuntimeValue>> {
+pub(super) fn get_element(run: &mut ModelRun, id: NodeId, inputs: NodeInputs) -> NodeOutputs {
     match inputs.into_iter().next().flatten() {
         Some(RuntimeValue::Optional(Some(inner))) => Ok(vec![*inner]),
         Some(value @ (RuntimeValue::Tensor(_) | RuntimeValue::Sequence(_))) => Ok(vec![value]),
@@ -63,38 +47,26 @@ pub(super) fn get_element(
 }
 
 /// `OptionalHasElement`.
-pub(super) fn has_element(
-    _: &mut ModelRun,
-    _: NodeId,
-    inputs: NodeInputs,
-) -> TractResult<Vec<RuntimeValue>> {
+pub(super) fn has_element(_: &mut ModelRun, _: NodeId, inputs: NodeInputs) -> NodeOutputs {
     let given = inputs.into_iter().next().flatten();
     let has = !matches!(given, None | Some(RuntimeValue::Optional(None)));
     Ok(vec![RuntimeValue::Tensor(TypedTensor::native(tensor0(has))?)])
 }
 
 /// `SequenceConstruct`: its inputs in their order.
-pub(super) fn construct(
-    run: &mut ModelRun,
-    id: NodeId,
-    inputs: NodeInputs,
-) -> TractResult<Vec<RuntimeValue>> {
+pub(super) fn construct(run: &mut ModelRun, id: NodeId, inputs: NodeInputs) -> NodeOutputs {
     let places = 0..inputs.len();
     let tensors = places.map(|place| run.tensor(id, &inputs, place));
     Ok(vec![RuntimeValue::Sequence(tensors.collect::<TractResult<_>>()?)])
 }
 
 /// `SequenceEmpty`.
-pub(super) fn empty(_: &mut ModelRun, _: NodeId, _: NodeInputs) -> TractResult<Vec<RuntimeValue>> {
+pub(super) fn empty(_: &mut ModelRun, _: NodeId, _: NodeInputs) -> NodeOutputs {
     Ok(vec![RuntimeValue::Sequence(List::default())])
 }
 
 /// `SequenceAt`: the tensor at a position, of which a negative one counts from the end.
-pub(super) fn at(
-    run: &mut ModelRun,
-    id: NodeId,
-    inputs: NodeInputs,
-) -> TractResult<Vec<RuntimeValue>> {
+pub(super) fn at(run: &mut ModelRun, id: NodeId, inputs: NodeInputs) -> NodeOutputs {
     let sequence = sequence(run, id, &inputs)?;
     let index = position(run, id, &inputs, 1, sequence.len())?.unwrap_or(sequence.len());
     match sequence.get(index) {
@@ -104,11 +76,7 @@ pub(super) fn at(
 }
 
 /// `SequenceErase`: the sequence without the tensor at a position, by default the last.
-pub(super) fn erase(
-    run: &mut ModelRun,
-    id: NodeId,
-    inputs: NodeInputs,
-) -> TractResult<Vec<RuntimeValue>> {
+pub(super) fn erase(run: &mut ModelRun, id: NodeId, inputs: NodeInputs) -> NodeOutputs {
     let mut sequence = sequence(run, id, &inputs)?;
     if sequence.is_empty() {
         return run.refuse(id, "is given an empty sequence");
@@ -119,11 +87,7 @@ pub(super) fn erase(
 }
 
 /// `SequenceInsert`: the sequence with a tensor before a position, by default behind the last.
-pub(super) fn insert(
-    run: &mut ModelRun,
-    id: NodeId,
-    inputs: NodeInputs,
-) -> TractResult<Vec<RuntimeValue>> {
+pub(super) fn insert(run: &mut ModelRun, id: NodeId, inputs: NodeInputs) -> NodeOutputs {
     let mut sequence = sequence(run, id, &inputs)?;
     let tensor = run.tensor(id, &inputs, 1)?;
     if let Some(other) = sequence.get(0).filter(|other| other.ty != tensor.ty) {
@@ -136,21 +100,13 @@ pub(super) fn insert(
 }
 
 /// `SequenceLength`.
-pub(super) fn length(
-    run: &mut ModelRun,
-    id: NodeId,
-    inputs: NodeInputs,
-) -> TractResult<Vec<RuntimeValue>> {
+pub(super) fn length(run: &mut ModelRun, id: NodeId, inputs: NodeInputs) -> NodeOutputs {
     let length = i64::try_from(sequence(run, id, &inputs)?.len())?;
     Ok(vec![RuntimeValue::Tensor(TypedTensor::native(tensor0(length))?)])
 }
 
 /// `SequenceMap`: its body on each tensor in turn; inputs that are tensors are the same each time.
-pub(super) fn map(
-    run: &mut ModelRun,
-    id: NodeId,
-    inputs: NodeInputs,
-) -> TractResult<Vec<RuntimeValue>> {
+pub(super) fn map(run: &mut ModelRun, id: NodeId, inputs: NodeInputs) -> NodeOutputs {
     let body = run.body_at(id, "body")?;
     let count = sequence(run, id, &inputs)?.len();
     let outputs = run.model.graph.body(body).outputs().len();
@@ -178,11 +134,7 @@ pub(super) fn map(
 }
 
 /// `ConcatFromSequence`: all tensors along an axis, or along a new one.
-pub(super) fn concat(
-    run: &mut ModelRun,
-    id: NodeId,
-    inputs: NodeInputs,
-) -> TractResult<Vec<RuntimeValue>> {
+pub(super) fn concat(run: &mut ModelRun, id: NodeId, inputs: NodeInputs) -> NodeOutputs {
     let sequence = sequence(run, id, &inputs)?;
     let Some(first) = sequence.get(0) else {
         return run.refuse(id, "is given an empty sequence");
@@ -204,11 +156,7 @@ pub(super) fn concat(
 
 /// `SplitToSequence`: pieces of a length, the last one shorter, or of lengths; without either each
 /// place of the axis, which then goes unless `keepdims` says otherwise.
-pub(super) fn split(
-    run: &mut ModelRun,
-    id: NodeId,
-    inputs: NodeInputs,
-) -> TractResult<Vec<RuntimeValue>> {
+pub(super) fn split(run: &mut ModelRun, id: NodeId, inputs: NodeInputs) -> NodeOutputs {
     let data = run.tensor(id, &inputs, 0)?;
     let node = run.model.graph.node(id);
     let Some(axis) = from_front(int(node, "axis").unwrap_or(0), data.tensor.rank()) else {

@@ -6,6 +6,7 @@ use tract_onnx::prelude::{Tensor, TractResult};
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::audit::{self, Numbers, Range};
 
+use crate::cli::measure::lanes::finite_peak;
 use crate::cli::measure::number::Num;
 
 /// Which values there were.
@@ -37,14 +38,14 @@ impl SourceRange {
 /// Fails when the tensor is not of its type's carrier.
 pub(crate) fn peak(ty: ElementType, tensor: &Tensor) -> TractResult<f64> {
     if ty == ElementType::Float {
+        // What is most of a model is not widened for this.
         let floats = tensor.try_as_plain_ram()?.as_slice::<f32>()?;
         // The patterns of magnitudes are ordered as these are.
         let finite = |x: &f32| if x.is_finite() { x.abs().to_bits() } else { 0 };
         return Ok(f32::from_bits(floats.iter().map(finite).max().unwrap_or(0)).into());
     }
     if let Some(reals) = Numbers::of(ty, tensor)?.reals() {
-        let finite = reals.iter().map(|x| x.abs()).filter(|x| x.is_finite());
-        return Ok(finite.fold(0.0, f64::max));
+        return Ok(finite_peak(reals));
     }
     let (low, high) = audit::range(ty, tensor)?.limits.unwrap_or_default();
     Ok(low.abs().max(high.abs()))

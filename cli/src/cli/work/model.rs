@@ -376,11 +376,7 @@ fn with_graph(proto: ModelProto) -> TractResult<ModelProto> {
 
 /// The result; an error says what a file is that is no model.
 pub(crate) fn is_model<T>(path: &Path, result: TractResult<T>) -> TractResult<T> {
-    /// What the library says of a file that is none.
-    const NONE: &str = "is not an ONNX file";
     result.map_err(|error| {
-        let told = error.to_string();
-        let is_none = told.strip_prefix("the model ").filter(|told| told.starts_with(NONE));
         let mut start = [0; 24];
         let read = open_regular(path).and_then(|file| file.into_file().read(&mut start));
         let start = start.get(..read.unwrap_or(0)).unwrap_or_default();
@@ -392,16 +388,21 @@ pub(crate) fn is_model<T>(path: &Path, result: TractResult<T>) -> TractResult<T>
             Ok(text) if !text.is_empty() && start.iter().all(is_text) => {
                 format!("is not an ONNX model: it begins {:?}", single_line(text))
             }
-            _ if error.chain().any(|link| link.is::<prost::DecodeError>()) => {
-                format!("{NONE}, or only a part of one: {error}")
-            }
-            _ => match is_none {
-                Some(told) => told.into(),
+            _ => match not_decoded(&error) {
+                Some(problem) => format!("is not an ONNX file, or only a part of one: {problem}"),
                 None => return error,
             },
         };
         std::io::Error::new(std::io::ErrorKind::InvalidData, is).into()
     })
+}
+
+/// What decoding says of a file that is no model, be it the library's or tract's.
+fn not_decoded(error: &TractError) -> Option<String> {
+    if error.chain().any(|link| link.is::<prost::DecodeError>()) {
+        return Some(error.to_string());
+    }
+    error.downcast_ref().and_then(OwnError::no_model).map(String::from)
 }
 
 /// The tensor in its type's carrier: a symbolic dimension that reaches an output is an INT64.

@@ -282,3 +282,53 @@ fn simplified(scan: &Scan, facts: &[TypedFact]) -> TractResult<TypedModel> {
     }
     body.into_decluttered()
 }
+
+#[cfg(test)]
+mod tests {
+    use tract_onnx::tract_core::ops::math::add;
+    use tract_onnx::tract_core::ops::scan::{OutputMapping, ScanInfo};
+
+    use super::*;
+
+    /// A `Scan` of so many states, to each of which a row of an input of its own is added: what it
+    /// makes is the next state and a row of an output.
+    fn of_states(count: usize) -> TractResult<Scan> {
+        let (mut body, mut given, mut made) = (TypedModel::default(), vec![], vec![]);
+        let mut outputs = vec![];
+        let row = ScanInfo::new(0, 1);
+        for place in 0..count {
+            let state = body.add_source(format!("state {place}"), f32::fact([1, 3]))?;
+            let scanned = body.add_source(format!("scanned {place}"), f32::fact([1, 3]))?;
+            let sum = body.wire_node(format!("sum {place}"), add(), &[state, scanned])?;
+            outputs.extend([sum[0], sum[0]]);
+            given.extend([InputMapping::State, InputMapping::Scan(row)]);
+            let kept = OutputMapping { state: true, ..OutputMapping::default() };
+            let collected = OutputMapping { scan: Some((place, row)), ..OutputMapping::default() };
+            made.extend([kept, collected]);
+        }
+        body.select_output_outlets(&outputs)?;
+        Scan::new(body, given, made, 0)
+    }
+
+    /// A body of many values has few edges more: what each made value is told of stays the same.
+    #[test]
+    fn edges_that_keep_values_apart_are_as_many_as_the_values() -> TractResult<()> {
+        let added = |count: usize| {
+            let mut scan = of_states(count)?;
+            let edges = |scan: &Scan| {
+                let nodes = scan.body.nodes().iter();
+                nodes.map(|node| node.inputs.len()).sum::<usize>()
+            };
+            let before = edges(&scan);
+            keep_apart(&mut scan)?;
+            TractResult::Ok(edges(&scan) - before)
+        };
+        let of_one = added(1)?;
+        // One for each value given, and of those made three for a state and two for a row.
+        assert_eq!(of_one, 7);
+        for count in [10, 100] {
+            assert_eq!(added(count)?, count * of_one, "{count} states");
+        }
+        Ok(())
+    }
+}
