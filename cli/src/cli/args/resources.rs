@@ -26,7 +26,7 @@ pub(crate) struct Resources {
     timeout: Option<u64>,
     /// How models run: by `nodes`, one after the other, or by a `plan`, which tract makes of the
     /// whole model [default: nodes for compare, audit and keep; else plan, or nodes where there is
-    /// none].
+    /// none, and for one run of more than 1,280 nodes].
     #[arg(long, value_enum, value_name = "ENGINE", global = true, hide_possible_values = true)]
     pub(crate) engine: Option<Engine>,
     #[arg(skip)]

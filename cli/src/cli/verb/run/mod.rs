@@ -175,6 +175,8 @@ struct RunOutput {
 impl Request for RunRequest {
     const NAME: &'static str = "run";
 
+    const RUNS_ONCE: bool = true;
+
     type Answer = RunAnswer;
 
     fn answer(&self, loader: &Loader) -> TractResult<RunAnswer> {

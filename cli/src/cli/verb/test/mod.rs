@@ -189,6 +189,8 @@ pub(crate) struct Tested {
 impl Request for TestRequest {
     const NAME: &'static str = "test";
 
+    const RUNS_ONCE: bool = true;
+
     type Answer = Tested;
 
     fn answer(&self, loader: &Loader) -> TractResult<Tested> {
