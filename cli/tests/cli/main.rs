@@ -4,6 +4,7 @@
 #[path = "../../../tests/common/mod.rs"]
 mod common;
 
+mod absent;
 mod attacks;
 mod audit_counts;
 mod blocks;
