@@ -14,6 +14,7 @@ mod convert;
 mod culprits;
 mod documented;
 mod dumps;
+mod early;
 mod engines;
 mod error_kinds;
 #[cfg(unix)]

@@ -88,6 +88,11 @@ impl Interpreted {
         self.nodes
     }
 
+    /// What its outputs are called, in their order.
+    pub(crate) fn output_names(&self) -> Vec<String> {
+        self.interpreter.output_names().into_iter().map(String::from).collect()
+    }
+
     /// A model of its inputs alone.
     pub(crate) fn heading(&self) -> TractResult<InferenceModel> {
         Ok(self.interpreter.heading()?)

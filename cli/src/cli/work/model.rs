@@ -257,7 +257,7 @@ impl Model {
                 way: RunMode::Nodes { interpreted, types, note: self.note },
             });
         }
-        let names: Vec<String> = self.model.outputs.iter().map(|o| self.name(*o)).collect();
+        let names = self.output_names();
         let (again, deadline) = (self.again, self.deadline);
         let mut first = Some(self.model);
         let typed = || {
@@ -275,6 +275,14 @@ impl Model {
         let plan = plan.map_err(|error| in_file(error, self.file.as_deref()))?;
         let types = output_element_types(plan.plan.model())?;
         Ok(Ready { facts, way: RunMode::Plan { plan, names, types, file: self.file } })
+    }
+
+    /// What its outputs are called, in their order.
+    pub(crate) fn output_names(&self) -> Vec<String> {
+        match &self.interpreted {
+            Some(interpreted) => interpreted.output_names(),
+            None => self.model.outputs.iter().map(|outlet| self.name(*outlet)).collect(),
+        }
     }
 
     fn name(&self, outlet: OutletId) -> String {
