@@ -47,7 +47,7 @@ use crate::error::{Cause, Error, Result};
 use crate::mend::{Change, MendedGraph, mend_graph};
 use crate::onnx::limits::Limits;
 use crate::onnx::operators::schema;
-use crate::onnx::{function_fields, light, sparse, wire};
+use crate::onnx::{beside, function_fields, light, sparse, wire};
 use crate::passes::{error_of, import};
 use crate::typed::functions::Functions;
 
@@ -375,6 +375,9 @@ fn read<'o>(
         function_fields::restore(&mut proto, file).map_err(Error::of)?;
     }
     let limits = options.limits.check(&proto, folder)?;
+    if let Some(missing) = folder.and_then(|folder| beside::missing(&proto, folder).next()) {
+        return Err(missing);
+    }
     sparse::densify(&mut proto, &limits)?;
     let (mut graph, misnamed) = import(proto)?;
     if let Some(first) = misnamed.into_iter().next() {

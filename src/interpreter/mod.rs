@@ -40,6 +40,7 @@ use tract_onnx::prelude::{InferenceModel, TractResult};
 
 use crate::audit::Audit;
 use crate::error::{Cause, Error, Result};
+use crate::onnx::beside;
 use crate::onnx::operators::alone::ALONE;
 use crate::passes::weight_sizes::declare_sizes;
 use crate::plug::guard::without_panic;
@@ -85,7 +86,8 @@ impl Interpreter {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, is beyond the [`Limits`](crate::Limits), or is not sound.
+    /// When the file cannot be read, is beyond the [`Limits`](crate::Limits), or is not sound, or one
+    /// beside it lacks data.
     pub fn open(onnx: CastOnnx, path: impl AsRef<Path>) -> Result<Interpreter> {
         let proto = onnx.light_proto(path.as_ref()).map_err(Error::of)?;
         Interpreter::of_proto(onnx, proto, path.as_ref().parent())
@@ -102,7 +104,9 @@ impl Interpreter {
         proto: ModelProto,
         folder: Option<&Path>,
     ) -> Result<Interpreter> {
+        let missing = folder.and_then(|folder| beside::missing(&proto, folder).next());
         let mut graph = onnx.inlined(proto, folder).map_err(Error::of)?;
+        missing.map_or(Ok(()), Err)?;
         let sizes = declare_sizes(&mut graph);
         let schedules = Schedules::of(&graph);
         let builder = Builder::new(onnx, &graph, folder);

@@ -15,6 +15,7 @@ use super::declared_shapes;
 use super::node::{node_name, subgraphs};
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error};
+use crate::tensor::proto as tensor_proto;
 
 /// What a model may be made of, beyond which [`CastOnnx`](crate::CastOnnx) refuses it by an error
 /// of kind [`Limit`](crate::ErrorKind::Limit).
@@ -100,7 +101,7 @@ impl Limits {
         /// Weights of four bits become FLOAT, and are transposed and packed then.
         const TIMES_MADE: u64 = 32;
         consistency::check(proto)?;
-        let mut sum = Sum { limits: self, nodes: 0, data: 0, external: 0, files: HashSet::new() };
+        let mut sum = Sum { limits: self, nodes: 0, data: 0, external: 0, beside: vec![] };
         for function in &proto.functions {
             function.node.iter().try_for_each(|node| sum.node(node, 1))?;
         }
@@ -161,7 +162,8 @@ struct Sum<'a> {
     nodes: u64,
     data: u64,
     external: u64,
-    files: HashSet<&'a str>,
+    /// The tensors whose data is beside the model, each with its file and its bytes.
+    beside: Vec<(&'a TensorProto, &'a str, u64)>,
 }
 
 impl<'a> Sum<'a> {
@@ -210,7 +212,7 @@ impl<'a> Sum<'a> {
                 let bits = ElementType::from_id(tensor.data_type).map_or(8, ElementType::bits);
                 let bytes = (elements / 8).saturating_mul(bits.into()).saturating_add(bits.into());
                 self.external = self.external.saturating_add(bytes);
-                self.files.insert(&location.value);
+                self.beside.push((tensor, &location.value, bytes));
                 bytes
             }
             None => held_inside(tensor),
@@ -227,12 +229,19 @@ impl<'a> Sum<'a> {
         let Some(folder) = folder.filter(|_| self.limits.data_bytes < u64::MAX) else {
             return Ok(self.data);
         };
+        let files: HashSet<&str> = self.beside.iter().map(|(_, file, _)| *file).collect();
         let paths: HashSet<PathBuf> =
-            self.files.iter().filter_map(|file| folder.join(file).canonicalize().ok()).collect();
+            files.iter().filter_map(|file| folder.join(file).canonicalize().ok()).collect();
         let held = paths.iter().filter_map(|path| fs::metadata(path).ok());
         let held = held.map(|metadata| held_bytes(&metadata)).fold(0, u64::saturating_add);
         let most = held.saturating_mul(TIMES).saturating_add(ALWAYS);
-        within(|| "its external data".into(), "data_bytes", self.external, most)?;
+        if self.external > most {
+            // What is not there is not read: whoever wants it says which file lacks it.
+            let is_there = |tensor: &TensorProto| tensor_proto::check(tensor, Some(folder)).is_ok();
+            let there = self.beside.iter().filter(|(tensor, ..)| is_there(tensor));
+            let there = there.map(|(.., bytes)| *bytes).fold(0, u64::saturating_add);
+            within(|| "its external data".into(), "data_bytes", there, most)?;
+        }
         Ok(self.data.saturating_sub(self.external) + self.external.min(held))
     }
 }

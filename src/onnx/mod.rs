@@ -11,10 +11,12 @@
 //! - `limits`: how large a model may be; `wire`: the same of a file, before it is decoded;
 //!   `fields`: messages in their wire form
 //! - `sparse`: sparse tensors, made dense
-//! - `light`: a file decoded without its weights, which stay there
+//! - `light`: a file decoded without its weights, which stay there; `beside`: whether the data of
+//!   other files is there
 
 #![forbid(unsafe_code)]
 
+pub(crate) mod beside;
 pub(crate) mod bit_casts;
 pub(crate) mod cast_spec;
 pub(crate) mod consistency;

@@ -8,6 +8,7 @@ use tract_onnx::pb::ModelProto;
 use super::loaded::Loaded;
 use super::loader::CastOnnx;
 use crate::error::{Error, Result};
+use crate::onnx::beside;
 use crate::onnx::node::refusal;
 use crate::passes::diagnostics::Survey;
 
@@ -62,6 +63,12 @@ pub fn inlined(onnx: &CastOnnx, model: ModelProto, folder: Option<&Path>) -> Res
 /// When the file cannot be read, is no model, or is beyond the [`Limits`](crate::Limits).
 pub fn light(onnx: &CastOnnx, path: &Path) -> Result<ModelProto> {
     onnx.light_proto(path).map_err(Error::of)
+}
+
+/// An error for each tensor whose data is not beside the model, in `folder`, as it says: the file
+/// is missing, or too short. No data is read.
+pub fn missing_data(model: &ModelProto, folder: &Path) -> Vec<Error> {
+    beside::missing(model, folder).collect()
 }
 
 /// As [`CastOnnx::survey`], of a model whose external data is in `folder`.

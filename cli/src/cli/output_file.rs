@@ -1,6 +1,6 @@
 //! Files that are there as a whole or not at all.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -22,6 +22,21 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let mut drafts = Drafts::default();
     drafts.file(path, bytes)?;
     drafts.put()
+}
+
+/// Finds out whether a file can be written at a place, before work that may take long. Fails as
+/// [`write_whole`] would.
+pub(crate) fn try_file(path: &Path) -> anyhow::Result<()> {
+    let is_special = |there: Metadata| !there.is_file() && !there.is_dir();
+    if fs::metadata(path).is_ok_and(is_special) {
+        return Ok(());
+    }
+    Drafts::default().file(path, b"")
+}
+
+/// The same of files in a folder that is there.
+pub(crate) fn try_folder(folder: &Path) -> anyhow::Result<()> {
+    Drafts::default().folder_in(folder).map(drop)
 }
 
 /// Files and folders that are complete before the first of them is put in its place. What is not

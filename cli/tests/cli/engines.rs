@@ -11,7 +11,7 @@ use crate::common::hostile::crowds;
 use crate::common::proto::{
     graph, graph_attribute, int64, model, node, shaped, symbol, tensor, unshaped, untyped, value,
 };
-use crate::program::{Folder, cast, json, onnx_cast, refused, said, stderr};
+use crate::program::{Folder, cast, json, onnx_cast, refused, said, stderr, stdout};
 
 /// A `Loop`, which tract does not have: three times x is bounded, scaled and rounded to FLOAT16.
 fn looping(scale: f32, bounded_by: &str) -> ModelProto {
@@ -93,6 +93,56 @@ fn sizes_that_weights_tell_are_not_chosen() {
         assert!(line.contains(told), "{line}");
         said(0, &["audit", &file, "--engine", engine]);
     }
+}
+
+/// So many nodes, one behind the other, that cost hardly anything.
+fn chain(count: usize) -> ModelProto {
+    let name = |place: usize| format!("v{place}");
+    let link = |place: usize| node("Tanh", &[&name(place)], &[&name(place + 1)], vec![]);
+    let nodes: Vec<_> = (0..count).map(link).collect();
+    let (x, y) = (value("v0", Float, &[4]), value(&name(count), Float, &[4]));
+    model(17, graph(&[x], &nodes, &[y]))
+}
+
+/// A plan of them would take longer to make than they take to run.
+#[test]
+fn many_nodes_run_once_node_by_node() {
+    let folder = Folder::new();
+    let file = folder.message("m/model.onnx", &chain(2_500));
+    let x = folder.tensor("m/test_data_set_0/input_0.pb", Float, tensor1(&[1f32, 2.0, 3.0, 4.0]));
+    let given = format!("v0={x}");
+    let run = |rest: &[&str]| {
+        let output = onnx_cast([&["run", &file, "-i", &given, "--json"], rest].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        (json(&stdout(&output))["outputs"].clone(), stderr(&output))
+    };
+    let told = "it was run node by node: a plan of its 2500 nodes takes tract longer than one run; \
+                --engine plan makes it";
+    let recorded = folder.text("m/test_data_set_0");
+    let (by_nodes, note) = run(&["-o", &recorded]);
+    assert!(note.contains(told), "{note}");
+    // Who says how many nodes a plan may have wants one as well.
+    for asked in [["--engine", "plan"], ["--max-nodes", "10000"]] {
+        let (by_plan, note) = run(&asked);
+        assert!(by_plan == by_nodes && note.is_empty(), "{asked:?}: {note}");
+    }
+    let tested = onnx_cast(["test", &folder.text("m")]);
+    assert!(tested.status.success() && stderr(&tested).contains(told), "{tested:?}");
+    let few = folder.message("few.onnx", &chain(1_000));
+    let few = stderr(&onnx_cast(["run", &few]));
+    assert!(!few.contains("node by node"), "{few}");
+}
+
+/// It is told before the time has gone by.
+#[test]
+fn a_plan_that_would_take_too_long_is_not_begun() {
+    let folder = Folder::new();
+    let file = folder.message("m.onnx", &chain(7_000));
+    let told = "tract would take longer to load a model of 7000 nodes than 4 s";
+    let line = refused(&["run", &file, "--engine", "plan"]);
+    assert!(line.contains(told), "{line}");
+    let run = stderr(&onnx_cast(["run", &file]));
+    assert!(run.contains("it was run node by node: ") && run.contains(told), "{run}");
 }
 
 /// A model of which there can be no plan, and which fails node by node, is wrong about what fails

@@ -4,6 +4,7 @@
 #[path = "../../../tests/common/mod.rs"]
 mod common;
 
+mod absent;
 mod attacks;
 mod audit_counts;
 mod blocks;
@@ -13,6 +14,7 @@ mod convert;
 mod culprits;
 mod documented;
 mod dumps;
+mod early;
 mod engines;
 mod error_kinds;
 #[cfg(unix)]

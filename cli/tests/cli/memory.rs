@@ -90,6 +90,35 @@ fn hole(folder: &Folder, dims: &[i64]) -> TensorProto {
     }
 }
 
+/// Of a matrix in a file parts are read, and what is said to be needed is the sum of what is named.
+#[test]
+fn what_parts_of_a_matrix_need_is_told() {
+    use ElementType::Float;
+    let folder = Folder::new();
+    let product = node("MatMul", &["x", "w"], &["y"], vec![]);
+    let inputs = [value("x", Float, &[1, 1 << 14])];
+    let mut large = graph(&inputs, &[product], &[value("y", Float, &[1, 1 << 14])]);
+    large.initializer = vec![hole(&folder, &[1 << 14, 1 << 14])];
+    let onnx = folder.message("m.onnx", &model(13, large));
+    let why = refused(&["run", &onnx, "--engine", "nodes", "--max-memory", "256MiB"]);
+    let told = "m.onnx: parts of its weight `w`, which has 1.0 GiB, take 64.0 MiB, and the program \
+                320.0 MiB: 384.0 MiB at least, which is more than the 256.0 MiB of --max-memory";
+    assert!(why.ends_with(told), "{why}");
+}
+
+/// A limit may be more than the machine has.
+#[test]
+fn memory_is_told_in_any_unit() {
+    use ElementType::Float;
+    let folder = Folder::new();
+    let negate = node("Neg", &["x"], &["y"], vec![]);
+    let small = graph(&[value("x", Float, &[1])], &[negate], &[value("y", Float, &[1])]);
+    let small = folder.message("small.onnx", &model(13, small));
+    for most in ["1TiB", "1TB", "2GB", "2000MB"] {
+        said(0, &["run", &small, "--max-memory", most]);
+    }
+}
+
 #[test]
 fn a_model_that_there_is_no_room_for_is_refused_before_anything_runs() {
     use ElementType::Float;

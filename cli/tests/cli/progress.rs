@@ -38,6 +38,19 @@ fn a_terminal_is_told_that_a_model_runs() {
     }
 }
 
+/// What is walked through several times says which time it is. A terminal is not shown each.
+#[test]
+fn a_terminal_is_told_which_walk_it_is() {
+    let model = |name: &str| in_repository(&format!("models/whole/{name}/model.onnx"));
+    let [a, b] = ["rms_norm_FLOAT", "rms_norm_FLOAT16"].map(model);
+    let shown = shown(&format!("compare {a} {b} --sets 40"));
+    let number = |told: &str| told.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+    let walks = shown.split("looking for where errors arise, walk ").skip(1);
+    let walks: Vec<usize> = walks.filter_map(number).collect();
+    assert!(walks.is_sorted() && walks.iter().all(|walk| *walk > 1), "{walks:?}: {shown}");
+    assert!(walks.last().is_some_and(|last| *last > 2), "{walks:?}: {shown}");
+}
+
 /// Of many sets there are more runs than a search may take.
 #[test]
 fn a_terminal_is_told_how_many_runs_there_are_at_most() {

@@ -183,7 +183,7 @@ fn errors_say_what_was_meant() {
     let pointer =
         folder.write("lfs.onnx", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n");
     assert!(refused(&["run", &pointer]).contains("git lfs pull"));
-    let memory = refused(&["audit", &text, "--max-memory", "5MB"]);
+    let memory = refused(&["audit", &text, "--max-memory", "5KB"]);
     assert!(memory.contains("1.5GiB or 768MiB"), "{memory}");
     let kind = refused(&["audit", &text, "--allow", "overflow"]);
     assert!(kind.contains("did you mean `overflowed`?"), "{kind}");

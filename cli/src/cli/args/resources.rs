@@ -9,8 +9,8 @@ use crate::cli::work::engine::Engine;
 /// The limits of each worker, as the user sets them; what is missing follows from the files.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Resources {
-    /// Memory that a model may use, in GiB, or with a unit as in 1.5GiB or 768MiB [default: 4 GiB
-    /// and six times what its files hold, as far as the machine has it].
+    /// Memory that a model may use, in GiB, or with a unit as in 1.5GiB, 768MiB or 1TB [default: 4
+    /// GiB and six times what its files hold, as far as the machine has it].
     #[arg(long, value_name = "GIB", global = true)]
     #[arg(value_parser = parse_memory)]
     pub(crate) max_memory: Option<u64>,
@@ -26,7 +26,7 @@ pub(crate) struct Resources {
     timeout: Option<u64>,
     /// How models run: by `nodes`, one after the other, or by a `plan`, which tract makes of the
     /// whole model [default: nodes for compare, audit and keep; else plan, or nodes where there is
-    /// none].
+    /// none, and for one run of more than 1,280 nodes].
     #[arg(long, value_enum, value_name = "ENGINE", global = true, hide_possible_values = true)]
     pub(crate) engine: Option<Engine>,
     #[arg(skip)]
@@ -37,10 +37,16 @@ pub(crate) struct Resources {
 fn parse_memory(text: &str) -> Result<u64, String> {
     const MOST: u64 = 1 << 20;
     let lower = text.to_ascii_lowercase();
-    let (number, unit) = match lower.strip_suffix("mib") {
-        Some(number) => (number, 1u64 << 20),
-        None => (lower.strip_suffix("gib").unwrap_or(&lower), 1 << 30),
-    };
+    let units = [
+        ("mib", 1 << 20),
+        ("gib", 1 << 30),
+        ("tib", 1 << 40),
+        ("mb", 1_000_000),
+        ("gb", 1_000_000_000),
+        ("tb", 1_000_000_000_000),
+    ];
+    let of_unit = |(name, unit): (&str, u64)| Some((lower.strip_suffix(name)?, unit));
+    let (number, unit) = units.into_iter().find_map(of_unit).unwrap_or((&lower, 1 << 30));
     // Digits, and a point among them: what else spells a number here is none elsewhere.
     let is_plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let number = number.parse::<f64>().ok().filter(|_| is_plain);
@@ -89,10 +95,14 @@ mod tests {
         let mib = |text| parse_memory(text).ok().map(|bytes| bytes >> 20);
         assert_eq!(["1", "4", "1048575"].map(mib), [Some(1024), Some(4096), Some(1_073_740_800)]);
         assert_eq!(["0.5", "1.5GiB", "768MiB", "768mib"].map(mib), [512, 1536, 768, 768].map(Some));
+        assert_eq!(["1TiB", "0.5tib"].map(mib), [1 << 20, 1 << 19].map(Some));
+        let bytes = |text| parse_memory(text).ok();
+        let decimal = ["1TB", "1.5GB", "768mb"].map(bytes);
+        assert_eq!(decimal, [1_000_000_000_000, 1_500_000_000, 768_000_000].map(Some));
         let wrong =
-            ["", "0", "0.0001", "1e3", "-1", "+1", "1 GiB", "1GB", "MiB", ".", "inf", "NaN"];
+            ["", "0", "0.0001", "1e3", "-1", "+1", "1 GiB", "1G", "1KB", "MiB", ".", "inf", "NaN"];
         assert!(wrong.iter().all(|text| mib(text).is_none()));
-        assert_eq!(mib("1048576"), None);
+        assert_eq!([mib("1048576"), mib("1024TiB")], [None, None]);
     }
 
     /// Among the models that nobody has named may be one that never ends.

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::message::{self, ProblemKind, ReportedProblem, at, size_in_words};
-use crate::cli::work::engine::Engine;
+use crate::cli::work::engine::{Engine, NoPlan};
 
 /// Set in the worker's environment, and only there.
 pub(crate) const WORKER_VARIABLE: &str = "ONNX_CAST_WORKER";
@@ -25,7 +25,9 @@ pub(crate) struct Order<R> {
     pub(crate) max_nodes: Option<u64>,
     pub(crate) engine: Engine,
     /// Why models are not run by plans, where nobody has asked for that.
-    pub(crate) no_plan: Option<String>,
+    pub(crate) no_plan: Option<NoPlan>,
+    /// Whether the model runs once, by whatever engine has it done first.
+    pub(crate) is_once: bool,
     /// How long each load of a model may take, in seconds.
     pub(crate) load_seconds: Option<u64>,
 }
@@ -52,7 +54,7 @@ pub(crate) struct Reply<A> {
     pub(crate) outcome: RequestOutcome<A>,
     pub(crate) is_last: bool,
     /// What tract cannot do, where another engine may do the work.
-    pub(crate) no_plan: Option<String>,
+    pub(crate) no_plan: Option<NoPlan>,
 }
 
 impl<A> RequestOutcome<A> {

@@ -18,6 +18,9 @@ pub(crate) trait Request: Serialize + DeserializeOwned {
     /// times at most, and every tensor is wanted.
     const ENGINE: Engine = Engine::Plan;
 
+    /// Whether a model runs once, so that a plan which takes longer to make is not worth it.
+    const RUNS_ONCE: bool = false;
+
     /// What the work finds.
     type Answer: Serialize + DeserializeOwned;
 

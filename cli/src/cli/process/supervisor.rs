@@ -19,7 +19,7 @@ use crate::cli::process::protocol::{
 };
 use crate::cli::process::request::Request;
 use crate::cli::progress::PROGRESS;
-use crate::cli::work::engine::Engine;
+use crate::cli::work::engine::{Engine, NoPlan};
 
 const GIB: u64 = 1 << 30;
 
@@ -42,12 +42,20 @@ impl Supervisor {
         follow: impl Fn(&str),
     ) -> anyhow::Result<RequestOutcome<R::Answer>> {
         let asked = self.resources.engine;
-        let first = self.ask_by(request, asked.unwrap_or(R::ENGINE), None, &follow)?;
+        // Who says how many nodes a plan may have wants one.
+        let is_once = R::RUNS_ONCE && asked.is_none() && self.resources.max_nodes.is_none();
+        let first = self.ask_by(request, asked.unwrap_or(R::ENGINE), None, is_once, &follow)?;
         match first {
-            Reply { outcome: RequestOutcome::Unusable(problem), no_plan: Some(reason), .. }
-                if asked.is_none() && R::ENGINE == Engine::Plan =>
-            {
-                let by_nodes = self.ask_by(request, Engine::Nodes, Some(reason), &follow)?;
+            Reply {
+                outcome: RequestOutcome::Unusable(problem), no_plan: Some(no_plan), ..
+            } if asked.is_none() && R::ENGINE == Engine::Plan => {
+                let is_possible = no_plan.is_possible;
+                let by_nodes =
+                    self.ask_by(request, Engine::Nodes, Some(no_plan), is_once, &follow)?;
+                if is_possible && by_nodes.no_plan.is_some() {
+                    // What tract cannot do with a node alone it may with all of them.
+                    return Ok(self.ask_by(request, Engine::Plan, None, false, &follow)?.outcome);
+                }
                 // Of two problems that are tract's, the plan's says more of the model. What took
                 // more time or memory than there is, or is wrong without a plan, is told.
                 let is_told = match &by_nodes.outcome {
@@ -65,7 +73,8 @@ impl Supervisor {
         &mut self,
         request: &R,
         engine: Engine,
-        no_plan: Option<String>,
+        no_plan: Option<NoPlan>,
+        is_once: bool,
         follow: &impl Fn(&str),
     ) -> anyhow::Result<Reply<R::Answer>> {
         let Resources { max_memory, max_nodes, .. } = self.resources;
@@ -75,7 +84,16 @@ impl Supervisor {
         let is_said = self.resources.is_timeout_said();
         let load_seconds = (!is_said).then(|| default_seconds(request.model()));
         let kind = R::NAME.to_owned();
-        let order = Order { kind, request, memory_bytes, max_nodes, engine, no_plan, load_seconds };
+        let order = Order {
+            kind,
+            request,
+            memory_bytes,
+            max_nodes,
+            engine,
+            no_plan,
+            is_once,
+            load_seconds,
+        };
         let unusable = |problem| {
             let outcome = RequestOutcome::Unusable(problem);
             Ok(Reply { outcome, is_last: true, no_plan: None })

@@ -15,7 +15,7 @@ use crate::cli::process::protocol::{
 };
 use crate::cli::process::request::Request;
 use crate::cli::work::deadline::{Deadline, TooLong};
-use crate::cli::work::engine;
+use crate::cli::work::engine::{self, NoPlan};
 use crate::cli::work::model::Loader;
 use crate::cli::work::need::TooLarge;
 
@@ -59,12 +59,11 @@ fn give_up(allowed: Duration) {
     end_command();
     remove_drafts();
     let message = TooLong::than(allowed).to_string();
-    let outcome = RequestOutcome::<()>::Unusable(ReportedProblem {
-        kind: ProblemKind::Limit,
-        message: message.clone(),
-    });
+    let no_plan = NoPlan::because(&message);
+    let outcome =
+        RequestOutcome::<()>::Unusable(ReportedProblem { kind: ProblemKind::Limit, message });
     if let Ok(reply) =
-        serde_json::to_string(&Reply { outcome, is_last: true, no_plan: Some(message) })
+        serde_json::to_string(&Reply { outcome, is_last: true, no_plan: Some(no_plan) })
     {
         let mut stdout = io::stdout();
         let _ = writeln!(stdout, "{REPLY}{reply}").and_then(|()| stdout.flush());
@@ -97,7 +96,7 @@ pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_js
     let Order { request, memory_bytes, max_nodes, load_seconds, .. } = order;
     deadline.allow(load_seconds.map(Duration::from_secs));
     let loader = Loader::new(max_nodes, deadline.clone()).within(limit(memory_bytes));
-    let loader = loader.by(order.engine, order.no_plan);
+    let loader = loader.by(order.engine, order.no_plan).once(order.is_once);
     if let Some(reply) = refused(&request, &loader) {
         return serde_json::to_string(&reply);
     }
@@ -116,7 +115,7 @@ pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_js
         Err(payload) => {
             let words = panic_words(&*payload).unwrap_or("panic");
             let outcome = RequestOutcome::Unusable(reason_of_end(words, memory_bytes));
-            Reply { outcome, is_last: true, no_plan: Some(words.into()) }
+            Reply { outcome, is_last: true, no_plan: Some(NoPlan::because(words)) }
         }
     };
     serde_json::to_string(&reply)
@@ -128,7 +127,7 @@ fn refused<R: Request>(request: &R, loader: &Loader) -> Option<Reply<R::Answer>>
     let TooLarge { model, reason } = panic::catch_unwind(AssertUnwindSafe(judge)).ok().flatten()?;
     let message = format!("{}: {reason}", model.display());
     let outcome = RequestOutcome::Unusable(ReportedProblem { kind: ProblemKind::Limit, message });
-    let no_plan = (!loader.interprets()).then_some(reason);
+    let no_plan = (!loader.interprets()).then(|| NoPlan::because(&reason));
     Some(Reply { outcome, is_last: false, no_plan })
 }
 

@@ -6,8 +6,8 @@ use anyhow::ensure;
 
 use crate::cli::args::report::{JsonArgs, ReportArgs};
 use crate::cli::input::args::InputArgs;
-use crate::cli::message::{ReportedProblem, printable};
-use crate::cli::output_file::{folder_of, write_whole};
+use crate::cli::message::{ReportedProblem, at, printable};
+use crate::cli::output_file::{folder_of, try_file, write_whole};
 use crate::cli::report::terminal::Output;
 
 /// Refuses to write two reports to one place, or one over what is read.
@@ -34,8 +34,8 @@ pub(crate) fn check_places<'a>(
     check_files(&written, input, models.chain(to.tolerance.as_deref()))
 }
 
-/// Refuses, before any work is done, to write where there is no folder, two files to one place, or
-/// one over what is read. Fails when that is what the options say.
+/// Refuses, before any work is done, to write where nothing can be written, two files to one place,
+/// or one over what is read. Fails when that is what the options say.
 pub(crate) fn check_files<'a>(
     written: &[(&str, Option<&PathBuf>)],
     input: &InputArgs,
@@ -50,6 +50,9 @@ pub(crate) fn check_files<'a>(
         ensure!(has_folder, "{option}: {shown}: there is no folder {missing}");
         let is_free = !taken.contains(&place);
         ensure!(is_free, "{option}: {shown} is already read or written by this call");
+        if !is_standard_output(path) {
+            at(option, try_file(path))?;
+        }
         taken.push(place);
     }
     Ok(())

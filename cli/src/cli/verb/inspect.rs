@@ -57,6 +57,9 @@ impl Verb for Inspect {
     }
 }
 
+/// What a problem names that is about data beside the model.
+const EXTERNAL_DATA: &str = "external data";
+
 /// A cast, and what becomes of it, as `--json` prints it.
 #[derive(Serialize, Deserialize)]
 struct InspectedCast {
@@ -126,11 +129,22 @@ impl Request for Inspect {
 
     fn answer(&self, loader: &Loader) -> TractResult<Inspected> {
         let proto = loader.read(&self.model)?;
-        let survey = model_proto::survey(&loader.onnx(), proto, self.model.parent())?;
+        let folder = self.model.parent();
+        let missing = folder.map(|folder| model_proto::missing_data(&proto, folder));
+        let missing = missing.unwrap_or_default();
+        let survey = model_proto::survey(&loader.onnx(), proto, folder)?;
         let (mut wrong_casts, mut others) = (vec![], vec![]);
+        others.extend(missing.split_first().map(|(first, more)| match more.len() {
+            0 => first.to_string(),
+            more => format!("{first}; the same of {}", counted(more, "other tensor")),
+        }));
         for problem in survey.problems() {
-            let list = if problem.is_of_cast() { &mut wrong_casts } else { &mut others };
-            add_once(list, Some(one_line(&problem.error().clone().into())));
+            let told = one_line(&problem.error().clone().into());
+            if problem.is_of_cast() {
+                add_once(&mut wrong_casts, Some(told));
+            } else if missing.is_empty() || !told.contains(EXTERNAL_DATA) {
+                add_once(&mut others, Some(told));
+            }
         }
         let widened = survey.widened().iter().map(|widened| InspectedWidening {
             node: widened.node.clone(),

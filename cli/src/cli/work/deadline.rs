@@ -21,7 +21,28 @@ struct Loading {
 }
 
 /// Fewer nodes may be such that tract is soon done with them.
-pub(crate) const MANY_NODES: usize = 6 << 10;
+const MANY_NODES: usize = 6 << 10;
+/// A plan of more takes tract half a second and more, by the square of them. One run node by node
+/// takes a time in proportion to them.
+pub(crate) const NODES_FOR_ONE_RUN: usize = 1280;
+
+/// That a plan takes longer to make than a model takes to run without.
+#[derive(Debug)]
+pub(crate) struct NotWorthIt {
+    pub(crate) nodes: usize,
+}
+
+impl Display for NotWorthIt {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let nodes = self.nodes;
+        write!(
+            f,
+            "a plan of its {nodes} nodes takes tract longer than one run; --engine plan makes it"
+        )
+    }
+}
+
+impl Error for NotWorthIt {}
 
 /// That a model takes longer to load than it may.
 #[derive(Debug)]
@@ -42,7 +63,7 @@ impl Display for TooLong {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let seconds = self.allowed.as_secs();
         match self.nodes {
-            Some(nodes) => write!(f, "tract takes longer to load a model of {nodes} nodes")?,
+            Some(nodes) => write!(f, "tract would take longer to load a model of {nodes} nodes")?,
             None => f.write_str("tract takes longer to load this model")?,
         }
         write!(
@@ -146,7 +167,9 @@ mod tests {
         assert!(deadline.check(6_000).is_ok() && deadline.check(12_000).is_ok());
         let told = deadline.check(13_000).map_err(|late| late.to_string());
         let told = told.expect_err("it would take 34 s");
-        assert!(told.starts_with("tract takes longer to load a model of 13000 nodes than 30 s"));
+        assert!(
+            told.starts_with("tract would take longer to load a model of 13000 nodes than 30 s")
+        );
         deadline.allow(Some(Duration::from_secs(4)));
         assert!(deadline.check(6_144).is_ok() && deadline.check(6_145).is_err());
     }

@@ -15,6 +15,7 @@ use tract_onnx_cast::{CastOnnx, Error, ErrorKind, OnnxTensor, Result};
 use crate::cli::message::{InOneLine, kind_of, one_line, shortened_line};
 use crate::cli::progress::{Progress, Unit};
 use crate::cli::tensor::NamedTensor;
+use crate::cli::work::deadline::NotWorthIt;
 
 /// What runs a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -87,6 +88,11 @@ impl Interpreted {
         self.nodes
     }
 
+    /// What its outputs are called, in their order.
+    pub(crate) fn output_names(&self) -> Vec<String> {
+        self.interpreter.output_names().into_iter().map(String::from).collect()
+    }
+
     /// A model of its inputs alone.
     pub(crate) fn heading(&self) -> TractResult<InferenceModel> {
         Ok(self.interpreter.heading()?)
@@ -114,13 +120,36 @@ impl Interpreted {
     }
 }
 
+/// That a model is not run by a plan, though nobody has asked for another engine.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct NoPlan {
+    /// What to say of it.
+    pub(crate) note: String,
+    /// Whether there may be a plan, which is not worth it.
+    pub(crate) is_possible: bool,
+}
+
+impl NoPlan {
+    /// As there can be none, for this reason.
+    pub(crate) fn because(reason: &str) -> NoPlan {
+        let reason = shortened_line(reason);
+        let note =
+            format!("tract can make no plan of this model, it was run node by node: {reason}");
+        NoPlan { note, is_possible: false }
+    }
+}
+
 /// Why there is no plan of a model, if it is tract that cannot make one, so that the model may run
 /// node by node. What this project refuses is refused without a plan as well, and a branch that
 /// does not run would hide it; so is a model of more nodes than the user allows, whose limit is
 /// then not ours.
-pub(crate) fn no_plan(error: &TractError, engine: Engine, is_limit_ours: bool) -> Option<String> {
+pub(crate) fn no_plan(error: &TractError, engine: Engine, is_limit_ours: bool) -> Option<NoPlan> {
     if let Some(whole) = error.downcast_ref::<InOneLine>() {
         return no_plan(&whole.error, engine, is_limit_ours);
+    }
+    if let Some(not_worth_it) = error.chain().find_map(|link| link.downcast_ref::<NotWorthIt>()) {
+        let note = format!("it was run node by node: {not_worth_it}");
+        return Some(NoPlan { note, is_possible: true });
     }
     let is_of_plan = match error.chain().find_map(|link| link.downcast_ref::<Error>()) {
         Some(own) => {
@@ -134,11 +163,5 @@ pub(crate) fn no_plan(error: &TractError, engine: Engine, is_limit_ours: bool) -
         // call or a file is wrong about does not depend on an engine.
         None => kind_of(error).is_none() && !error.chain().any(|link| link.is::<io::Error>()),
     };
-    is_of_plan.then(|| one_line(error))
-}
-
-/// What to say where a model runs node by node though nobody has asked for it.
-pub(crate) fn note_of(reason: &str) -> String {
-    let reason = shortened_line(reason);
-    format!("tract can make no plan of this model, it was run node by node: {reason}")
+    is_of_plan.then(|| NoPlan::because(&one_line(error)))
 }

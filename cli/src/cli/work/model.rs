@@ -22,8 +22,8 @@ use crate::cli::input_file::open_regular;
 use crate::cli::message::single_line;
 use crate::cli::progress::tell;
 use crate::cli::tensor::NamedTensor;
-use crate::cli::work::deadline::{Deadline, MANY_NODES};
-use crate::cli::work::engine::{Bystander, Engine, Interpreted, ProgressObserver, note_of};
+use crate::cli::work::deadline::{Deadline, NODES_FOR_ONE_RUN, NotWorthIt};
+use crate::cli::work::engine::{Bystander, Engine, Interpreted, NoPlan, ProgressObserver};
 use crate::cli::work::plan::{Plan, plan};
 
 /// Opens models, within the limits of a worker. Every model of the command line is opened here.
@@ -33,7 +33,9 @@ pub(crate) struct Loader {
     deadline: Deadline,
     pub(super) engine: Engine,
     /// Why it is not a plan that runs, where nobody has asked for another engine.
-    no_plan: Option<String>,
+    no_plan: Option<NoPlan>,
+    /// Whether a model runs once, and by a plan where that is soon made.
+    is_once: bool,
     /// The memory that there is.
     pub(super) memory_bytes: u64,
 }
@@ -47,7 +49,8 @@ impl Loader {
             limits.nodes = limits.nodes.max(nodes);
         }
         let memory_bytes = u64::MAX;
-        Loader { limits, deadline, engine: Engine::Plan, no_plan: None, memory_bytes }
+        let (engine, no_plan, is_once) = (Engine::Plan, None, false);
+        Loader { limits, deadline, engine, no_plan, is_once, memory_bytes }
     }
 
     /// The same with so much memory.
@@ -56,8 +59,13 @@ impl Loader {
     }
 
     /// The same for models that another engine runs, and why.
-    pub(crate) fn by(&self, engine: Engine, no_plan: Option<String>) -> Loader {
+    pub(crate) fn by(&self, engine: Engine, no_plan: Option<NoPlan>) -> Loader {
         Loader { engine, no_plan, ..self.clone() }
+    }
+
+    /// The same for a model that runs once, by whatever has it done first; or not.
+    pub(crate) fn once(self, is_once: bool) -> Loader {
+        Loader { is_once, ..self }
     }
 
     /// Whether models run node by node.
@@ -91,7 +99,7 @@ impl Loader {
                 // A node has more bytes than this. What is wrong with the file is told by loading
                 // it.
                 const OF_A_NODE: u64 = 8;
-                let may_have_many = file.metadata()?.len() > OF_A_NODE * MANY_NODES as u64;
+                let may_have_many = file.metadata()?.len() > OF_A_NODE * NODES_FOR_ONE_RUN as u64;
                 if may_have_many && let Ok(proto) = self.read_light(file) {
                     self.check_nodes(&proto)?;
                 }
@@ -138,10 +146,14 @@ impl Loader {
         }
     }
 
-    /// Refuses a model whose nodes alone take tract too long.
+    /// Refuses a model whose nodes alone take tract too long, or longer than one run of them takes.
     fn check_nodes(&self, proto: &ModelProto) -> TractResult<()> {
         let nodes = proto.graph.as_ref().map_or(0, |graph| graph.node.len());
-        Ok(self.deadline.check(nodes)?)
+        self.deadline.check(nodes)?;
+        if self.is_once && nodes > NODES_FOR_ONE_RUN {
+            return Err(NotWorthIt { nodes }.into());
+        }
+        Ok(())
     }
 
     /// Makes a model one that is run node by node.
@@ -153,7 +165,7 @@ impl Loader {
     ) -> TractResult<Model> {
         let interpreted = Interpreted::of(onnx.clone(), model, folder)?;
         let takes = Model::of(interpreted.heading()?, self.deadline.clone())?;
-        let note = self.no_plan.as_deref().map(note_of);
+        let note = self.no_plan.as_ref().map(|no_plan| no_plan.note.clone());
         Ok(Model { interpreted: Some(interpreted), note, ..takes })
     }
 
@@ -245,7 +257,7 @@ impl Model {
                 way: RunMode::Nodes { interpreted, types, note: self.note },
             });
         }
-        let names: Vec<String> = self.model.outputs.iter().map(|o| self.name(*o)).collect();
+        let names = self.output_names();
         let (again, deadline) = (self.again, self.deadline);
         let mut first = Some(self.model);
         let typed = || {
@@ -263,6 +275,14 @@ impl Model {
         let plan = plan.map_err(|error| in_file(error, self.file.as_deref()))?;
         let types = output_element_types(plan.plan.model())?;
         Ok(Ready { facts, way: RunMode::Plan { plan, names, types, file: self.file } })
+    }
+
+    /// What its outputs are called, in their order.
+    pub(crate) fn output_names(&self) -> Vec<String> {
+        match &self.interpreted {
+            Some(interpreted) => interpreted.output_names(),
+            None => self.model.outputs.iter().map(|outlet| self.name(*outlet)).collect(),
+        }
     }
 
     fn name(&self, outlet: OutletId) -> String {

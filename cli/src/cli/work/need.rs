@@ -70,9 +70,14 @@ fn too_large((proto, folder): (&ModelProto, &Path), engine: Engine, memory: u64)
         Engine::Nodes => match weights(proto).max_by_key(Weight::by_node) {
             Some(weight) => {
                 let (name, bytes) = (quoted(weight.name), size_in_words(weight.bytes));
-                let words =
-                    format!("its weight {name} takes {bytes}, as much again to compute with it");
-                (weight.by_node(), words)
+                let all = weight.by_node();
+                let words = if weight.takes_parts() {
+                    let parts = size_in_words(all);
+                    format!("parts of its weight {name}, which has {bytes}, take {parts}")
+                } else {
+                    format!("its weight {name} takes {bytes}, as much again to compute with it")
+                };
+                (all, words)
             }
             None => (0, "its graph has no weights".into()),
         },
@@ -117,8 +122,12 @@ impl Weight<'_> {
 
     /// What it takes while a node runs that takes it: itself, and the copy that is computed with.
     fn by_node(&self) -> u64 {
-        let both = self.bytes.saturating_mul(2);
-        if self.is_read_in_parts { both.min(PARTS) } else { both }
+        if self.takes_parts() { PARTS } else { self.bytes.saturating_mul(2) }
+    }
+
+    /// Whether parts of it are there at a time, which take less than all of it.
+    fn takes_parts(&self) -> bool {
+        self.is_read_in_parts && self.bytes.saturating_mul(2) > PARTS
     }
 }
 
@@ -181,6 +190,10 @@ mod tests {
         let told = too_large((&kernels, folder), Engine::Nodes, GIB / 2);
         let expected = "its weight `w` takes 256.0 MiB, as much again to compute with it, and the program 320.0 MiB: \
                         832.0 MiB at least, which is more than the 512.0 MiB of --max-memory";
+        assert_eq!(told.as_deref(), Some(expected));
+        let told = too_large((&matrix, folder), Engine::Nodes, GIB / 4);
+        let expected = "parts of its weight `w`, which has 1.0 GiB, take 64.0 MiB, and the program 320.0 MiB: \
+                        384.0 MiB at least, which is more than the 256.0 MiB of --max-memory";
         assert_eq!(told.as_deref(), Some(expected));
         // What the head says is not there.
         let mut lie = model(&[(Float, &[1 << 40])]);

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use tract_onnx::prelude::TractResult;
+use tract_onnx_cast::model_proto;
 
 use crate::cli::found::compared::Compared;
 use crate::cli::found::finding::{Code, FindingRow, remarks, status};
@@ -35,7 +36,10 @@ pub(super) fn compare(
             }
         };
         let proto = at(path.display(), loader.read_light(&file))?;
-        Ok((proto, file.parent().map(Path::to_path_buf)))
+        let folder = file.parent().map(Path::to_path_buf);
+        let missing = folder.iter().flat_map(|folder| model_proto::missing_data(&proto, folder));
+        at(path.display(), missing.into_iter().next().map_or(Ok(()), Err))?;
+        Ok((proto, folder))
     };
     let ((a, folder_a), (b, folder_b)) = (open(reference)?, open(converted)?);
     let onnx = &loader.onnx();

@@ -20,7 +20,7 @@ use crate::cli::input::cases::{self, Case, model_file};
 use crate::cli::input::sets;
 use crate::cli::input_file::{open_regular, read_regular};
 use crate::cli::message::{add_once, at, single_line};
-use crate::cli::output_file::{Drafts, MadeFolders, locked};
+use crate::cli::output_file::{Drafts, MadeFolders, locked, try_folder};
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::Request;
 use crate::cli::report::terminal::{Output, print_notes};
@@ -135,6 +135,14 @@ impl Request for RecordRequest {
     type Answer = Recorded;
 
     fn answer(&self, loader: &Loader) -> TractResult<Recorded> {
+        let folder = &self.folder;
+        let made = (!self.is_anew)
+            .then(|| MadeFolders::of(folder).with_context(|| folder.display().to_string()));
+        let _made = made.transpose()?;
+        // Before the work, which may take long.
+        if folder.is_dir() {
+            try_folder(folder)?;
+        }
         let model = loader.open(&self.model)?;
         if self.is_anew {
             return change(self, model);
@@ -159,7 +167,6 @@ fn add(request: &RecordRequest, model: Model, proto: &ModelProto) -> TractResult
     let input = InputArgs { sets: Some(request.sets), ..request.input.clone() };
     let new = sets::gather(&model.source(proto), &request.model, &input)?;
     let (folder, target) = (&request.folder, request.folder.join("model.onnx"));
-    let _made = MadeFolders::of(folder).with_context(|| folder.display().to_string())?;
     // Everything is run before anything is put in its place: an error leaves the folder as it was.
     // What is run is written at once, for there may be more of it than fits in memory.
     let (mut drafts, mut runs, mut notes) = (Drafts::default(), vec![], vec![]);

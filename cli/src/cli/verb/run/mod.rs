@@ -10,6 +10,7 @@ use clap::Args;
 use prost::Message;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
+use tract_onnx_cast::ElementType;
 
 use crate::cli::args::resources::Resources;
 use crate::cli::found::inputs::Inputs;
@@ -17,12 +18,13 @@ use crate::cli::found::look::InputLook;
 use crate::cli::found::status::Status;
 use crate::cli::input::args::InputArgs;
 use crate::cli::input::cases::{Case, model_file, sets_in};
+use crate::cli::input::declared::Declared;
 use crate::cli::input::files::Format;
 use crate::cli::input::recipe::Recipe;
 use crate::cli::input::sets::{self, RunInputs};
 use crate::cli::measure::value::{ElementValue, values};
 use crate::cli::message::{ProblemKind, about, printable, single_line};
-use crate::cli::output_file::{Drafts, MadeFolders, locked};
+use crate::cli::output_file::{Drafts, MadeFolders, locked, try_file, try_folder};
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::Request;
 use crate::cli::progress::tell;
@@ -31,6 +33,7 @@ use crate::cli::report::table::table;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::Verb;
+use crate::cli::work::engine::Engine;
 use crate::cli::work::model::{Loader, RunResult};
 
 /// Run a model and show its outputs.
@@ -175,6 +178,8 @@ struct RunOutput {
 impl Request for RunRequest {
     const NAME: &'static str = "run";
 
+    const RUNS_ONCE: bool = true;
+
     type Answer = RunAnswer;
 
     fn answer(&self, loader: &Loader) -> TractResult<RunAnswer> {
@@ -186,15 +191,22 @@ impl Request for RunRequest {
         let made = folder
             .map(|folder| MadeFolders::of(folder).with_context(|| folder.display().to_string()));
         let _made = made.transpose()?;
+        folder.map_or(Ok(()), |folder| try_folder(folder))?;
+        file.map_or(Ok(()), |file| try_file(file))?;
         tell("loading");
+        let given = self.given_early(loader)?;
         let model = loader.open(&self.model)?;
+        file.map_or(Ok(()), |file| numpy::check(&model.output_names(), file))?;
+        let given = given.filter(|(inputs, _)| *inputs == named(&model.takes));
+        let given = given.map(|(_, given)| given);
+        let read = || sets::one(&model.takes, &self.model, &self.input);
         let mut look = InputLook::default();
         let (tensors, random, mut notes) = match &self.case {
             Some(case) => {
                 let (tensors, notes) = sets::of_case(&model.takes, case)?;
                 (tensors, vec![], notes)
             }
-            None => match sets::one(&model.takes, &self.model, &self.input)? {
+            None => match given.map_or_else(read, Ok)? {
                 RunInputs::Sample(tensors, notes) => (tensors, vec![], notes),
                 RunInputs::Given(given) => {
                     let proto = loader.read_light(&self.model)?;
@@ -233,6 +245,27 @@ impl Request for RunRequest {
     fn output(&self) -> Option<&Path> {
         self.output.as_deref()
     }
+}
+
+impl RunRequest {
+    /// What `-i` gives, read before a plan loads the whole model: the head of its file says what it
+    /// takes. With the inputs that are wanted so.
+    fn given_early(&self, loader: &Loader) -> TractResult<Option<(NamedTypes, RunInputs)>> {
+        if loader.interprets() || self.case.is_some() || self.input.inputs.is_empty() {
+            return Ok(None);
+        }
+        // What is wrong with the model is told by what loads it.
+        let Ok(head) = loader.by(Engine::Nodes, None).open(&self.model) else { return Ok(None) };
+        let given = sets::one(&head.takes, &self.model, &self.input)?;
+        Ok(Some((named(&head.takes), given)))
+    }
+}
+
+/// Inputs by their names, with their types.
+type NamedTypes = Vec<(String, ElementType)>;
+
+fn named(takes: &Declared) -> NamedTypes {
+    takes.inputs.iter().map(|input| (input.name.clone(), input.ty)).collect()
 }
 
 /// Whether a path is where NumPy's arrays go.

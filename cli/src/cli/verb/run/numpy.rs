@@ -17,18 +17,31 @@ use crate::cli::tensor::NamedTensor;
 /// Writes the outputs. A type that NumPy lacks is written as its bit patterns, which `-i` takes as
 /// well. Fails when the file is a .npy and there is not one output, or it cannot be written.
 pub(super) fn write(outputs: &[NamedTensor], path: &Path) -> TractResult<()> {
-    let is_archive =
-        path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npz"));
+    let names: Vec<String> = outputs.iter().map(|output| output.name.clone()).collect();
+    check(&names, path)?;
     let bytes = match outputs {
-        _ if is_archive => archive(outputs)?,
-        [output] => array(output)?,
-        _ => bail!("{}: a .npy holds one output, the model has {}", path.display(), outputs.len()),
+        [output] if !is_archive(path) => array(output)?,
+        _ => archive(outputs)?,
     };
     write_whole(path, &bytes)
 }
 
+fn is_archive(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npz"))
+}
+
+/// Finds out before a run whether a file can hold what the model makes. Fails where [`write`] would
+/// for the outputs' number or names.
+pub(super) fn check(outputs: &[String], path: &Path) -> TractResult<()> {
+    if is_archive(path) {
+        return check_names(outputs);
+    }
+    let (shown, count) = (path.display(), outputs.len());
+    ensure!(count == 1, "{shown}: a .npy holds one output, the model has {count}");
+    Ok(())
+}
+
 fn archive(outputs: &[NamedTensor]) -> TractResult<Vec<u8>> {
-    check_names(outputs)?;
     let mut zip = ZipWriter::new(Cursor::new(vec![]));
     let options = SimpleFileOptions::default().large_file(true);
     for output in outputs {
@@ -40,12 +53,12 @@ fn archive(outputs: &[NamedTensor]) -> TractResult<Vec<u8>> {
 
 /// Refuses names that an archive cannot hold, or that lead out of the folder where somebody unpacks
 /// it. A `/` is in the names that exporters give.
-fn check_names(outputs: &[NamedTensor]) -> TractResult<()> {
+fn check_names(outputs: &[String]) -> TractResult<()> {
     // 16 bits tell how long a member's name is, to which `.npy` belongs, and the writer does not
     // use the largest number.
     const LONGEST: usize = u16::MAX as usize - 1 - ".npy".len();
     let mut taken = HashSet::new();
-    for NamedTensor { name, .. } in outputs {
+    for name in outputs {
         let problem = match () {
             () if name.len() > LONGEST => {
                 format!("is {} bytes long, more than {LONGEST}", name.len())

@@ -22,7 +22,7 @@ use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::{cases, files};
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::{self, ProblemKind, ReportedProblem, about, at, counted, single_line};
-use crate::cli::output_file::write_whole;
+use crate::cli::output_file::{try_file, write_whole};
 use crate::cli::process::protocol::RequestOutcome;
 use crate::cli::process::request::Request;
 use crate::cli::process::supervisor::Supervisor;
@@ -100,6 +100,7 @@ impl Verb for Test {
 
     /// Runs the cases.
     fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
+        self.junit.as_deref().map_or(Ok(()), try_file)?;
         let cases = cases::find(&self.paths)?;
         let mut supervisor = Supervisor::new(resources.for_folders());
         let tolerance = self.tolerance();
@@ -188,6 +189,8 @@ pub(crate) struct Tested {
 
 impl Request for TestRequest {
     const NAME: &'static str = "test";
+
+    const RUNS_ONCE: bool = true;
 
     type Answer = Tested;
 

@@ -30,6 +30,7 @@ mod subject;
 mod trace;
 mod walk;
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -95,6 +96,14 @@ pub(super) struct Local {
 /// What is told of the runs that the verdict takes.
 const LOOKING: &str = "looking for where errors arise";
 
+/// The same of a walk, of which there were so many before.
+fn next_walk(walks: &Cell<usize>) -> String {
+    match walks.replace(walks.get() + 1) {
+        0 => LOOKING.into(),
+        before => format!("{LOOKING}, walk {}", before + 1),
+    }
+}
+
 /// Two models that are looked into, a set at a time.
 pub(super) struct LocalComparison<'a> {
     subject: &'a Subject<'a>,
@@ -109,6 +118,8 @@ pub(super) struct LocalComparison<'a> {
     local: Local,
     sites: Sites,
     first: Option<First<'a>>,
+    /// How often the conversion was walked through.
+    walks: Cell<usize>,
 }
 
 /// What the first set has shown.
@@ -140,6 +151,7 @@ impl<'a> LocalComparison<'a> {
             local,
             sites,
             first: None,
+            walks: Cell::new(0),
         })
     }
 
@@ -158,7 +170,8 @@ impl<'a> LocalComparison<'a> {
         let at_once =
             b.probed.loader.runs_at_once([&a.probed.proto, &b.probed.proto], trace_b.bytes());
         let run = |walk: &mut Walk| -> TractResult<()> {
-            let mut told = ProgressObserver::of(walk, LOOKING, trace_b.nodes.len());
+            let what = next_walk(&self.walks);
+            let mut told = ProgressObserver::of(walk, &what, trace_b.nodes.len());
             Ok(self.model.run_observed(given()?, &mut told).map(drop)?)
         };
         let first = match self.first.take() {
