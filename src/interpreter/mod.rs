@@ -86,8 +86,8 @@ impl Interpreter {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, is beyond the [`Limits`](crate::Limits), or is not sound, or one
-    /// beside it lacks data.
+    /// When the file cannot be read, is beyond the [`Limits`](crate::Limits), or is not sound, or
+    /// one beside it lacks data.
     pub fn open(onnx: CastOnnx, path: impl AsRef<Path>) -> Result<Interpreter> {
         let proto = onnx.light_proto(path.as_ref()).map_err(Error::of)?;
         Interpreter::of_proto(onnx, proto, path.as_ref().parent())

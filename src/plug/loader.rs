@@ -160,6 +160,11 @@ impl CastOnnx {
         CastOnnx { small_weights: small, ..self }
     }
 
+    /// Whether that was asked for.
+    pub(crate) fn keeps_small(&self) -> bool {
+        self.small_weights
+    }
+
     /// How large a model may be. What is beyond these limits is refused by an error of kind
     /// [`Limit`](crate::ErrorKind::Limit).
     pub fn with_limits(self, limits: Limits) -> CastOnnx {

@@ -199,6 +199,21 @@ fn weights_that_come_in_make_what_constant_ones_make() -> TractResult<()> {
     Ok(())
 }
 
+/// What is declared of them is no memory yet.
+#[test]
+fn weights_that_come_in_may_be_declared_of_any_size() -> TractResult<()> {
+    let size = i64::from(i32::MAX) - 1;
+    let attributes = [("K", size), ("N", size), ("bits", 4), ("block_size", 2)];
+    let sketch = Sketch::new()
+        .input("x", Float, &[1, size])
+        .input("w", Uint8, &[size * size / 2])
+        .input("s", Float, &[size * size / 2])
+        .node("com.microsoft.MatMulNBits", &["x", "w", "s"], &["y"], ints(&attributes))
+        .output("y", Float, &[1, size]);
+    onnx().model_for_proto_model(&sketch.model())?.into_typed()?;
+    Ok(())
+}
+
 /// How many weights of a model are kept in blocks of few bits, and how many in FLOAT.
 fn kept(loader: &CastOnnx, sketch: Sketch) -> TractResult<(usize, usize)> {
     let model = loader.model_for_proto_model(&sketch.model())?.into_typed()?.into_decluttered()?;

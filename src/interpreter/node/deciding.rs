@@ -2,6 +2,7 @@
 
 use onnx_cast_graph::{Graph, NodeId, NodeView};
 
+use crate::cast::element_type::ElementType;
 use crate::interpreter::value::TypedTensor;
 use crate::ops::host::operands::BROADCASTING;
 use crate::ops::quantize::n_bits::{BNB4, N_BITS, may_be_input};
@@ -34,13 +35,21 @@ const DECIDED_BY_NONE: &[&str] = &[
     "ScatterND",
 ];
 
-/// Whether an input's value decides what is built.
-pub(super) fn decides(
+/// For each input of a node whether its value decides what is built; `keeps_small` says whether
+/// weights are rounded to formats of tract's.
+pub(super) fn deciding(
     graph: &Graph,
     id: NodeId,
     inputs: &[Option<TypedTensor>],
-    place: usize,
-) -> bool {
+    keeps_small: bool,
+) -> Vec<bool> {
+    let is_small = |place| keeps_small && graph.node(id).op_type == N_BITS && place > 0;
+    let places = 0..inputs.len();
+    places.map(|place| is_small(place) || decides(graph, id, inputs, place)).collect()
+}
+
+/// Whether an input's value decides what is built.
+fn decides(graph: &Graph, id: NodeId, inputs: &[Option<TypedTensor>], place: usize) -> bool {
     let node = graph.node(id);
     let Some(Some(typed)) = inputs.get(place) else { return false };
     let has = |names: &[&str]| names.contains(&node.op_type.as_str());
@@ -52,10 +61,15 @@ pub(super) fn decides(
 
 /// Whether the weights of a node decide what is built, however large they are.
 fn is_decided_by_weights(node: &impl NodeView, inputs: &[Option<TypedTensor>]) -> bool {
-    let scales = || inputs.get(2).and_then(Option::as_ref);
+    let input = |place: usize| inputs.get(place).and_then(Option::as_ref);
     match node.op_type() {
         BNB4 => true,
-        N_BITS => !scales().is_some_and(|scales| may_be_input(&scales.tensor)),
+        N_BITS => {
+            let has_codes = input(3).is_none_or(|zeros| zeros.ty == ElementType::Uint8);
+            let is_ordered = input(4).is_some();
+            let may_come_in = input(2).is_some_and(|scales| may_be_input(&scales.tensor));
+            is_ordered || !has_codes || !may_come_in
+        }
         _ => false,
     }
 }

@@ -36,7 +36,7 @@ use crate::plug::loader::CastOnnx;
 use crate::plug::model_types::output_element_types;
 use crate::tensor::memory::Memory;
 use crate::tensor::proto;
-use deciding::decides;
+use deciding::deciding;
 use many::in_parts;
 use sole::SoleOp;
 
@@ -153,8 +153,7 @@ impl Builder {
         if graph.node(id).body() != graph.main() {
             blocks::keep_factors(graph.node(id), inputs)?;
         }
-        let deciding: Vec<bool> =
-            (0..inputs.len()).map(|place| decides(graph, id, inputs, place)).collect();
+        let deciding = deciding(graph, id, inputs, self.onnx.keeps_small());
         let built = self.built(graph, id, inputs, &deciding).or_else(|error| {
             // There are operators of which tract wants to see more than sizes.
             self.built(graph, id, inputs, &vec![true; inputs.len()]).map_err(|_| error)

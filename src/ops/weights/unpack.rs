@@ -130,15 +130,16 @@ impl TypedOp for Unpack {
         let (0, Ok(start), Ok(end)) = (output_axis, start.to_usize(), end.to_usize()) else {
             return Ok(None);
         };
-        let mut parts = tvec!();
-        for (place, input) in inputs.iter().enumerate() {
-            let lengths = patch.outlet_fact(*input)?.shape.as_concrete();
-            let row = match lengths {
+        let row = |input: &OutletId| -> TractResult<Option<usize>> {
+            Ok(match patch.outlet_fact(*input)?.shape.as_concrete() {
                 Some([length, ..]) if length.is_multiple_of(self.n) => length.checked_div(self.n),
                 _ => None,
-            };
-            let row =
-                row.with_context(|| format!("{self:?} takes {lengths:?} of input {place}"))?;
+            })
+        };
+        let rows = inputs.iter().map(row).collect::<TractResult<Option<TVec<usize>>>>()?;
+        let Some(rows) = rows else { return Ok(None) };
+        let mut parts = tvec!();
+        for (place, (input, row)) in inputs.iter().zip(rows).enumerate() {
             let cut = Slice::new(0, start * row, end * row);
             let name = format!("{}.{start}..{end}.{place}", node.name);
             parts.push(patch.wire_node(name, cut, &[*input])?[0]);

@@ -53,7 +53,7 @@ pub(super) fn checked(
             return Ok(None);
         }
         // Of one place tract makes a slice, which finds out by itself.
-        if indices.len() <= 1 {
+        if op == "Gather" && indices.len() <= 1 {
             return Ok(None);
         }
     }

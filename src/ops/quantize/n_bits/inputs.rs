@@ -58,8 +58,8 @@ impl NBits {
         let (scales, _) = checked(model, 2, "scales", count)?;
         let zeros = match self.zero_points {
             None => {
-                let zeros = vec![1u8 << (bits - 1); count.unwrap_or_default()];
-                model.add_const(format!("{prefix}.zeros"), tensor1(&zeros))?
+                let op = MiddleCodes { count: n * blocks, code: 1u8 << (bits - 1) };
+                model.wire_node(format!("{prefix}.zeros"), op, &[scales])?[0]
             }
             Some(place) => {
                 let op = ZeroCodes { n, blocks, bits };
@@ -74,6 +74,33 @@ impl NBits {
         let op = Unpack { n, k, block, bits };
         Ok(model.wire_node(format!("{prefix}.weights"), op, &[codes, scales, zeros])?[0])
     }
+}
+
+/// As many zero points as there are scales, a byte each: the middle one of the codes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct MiddleCodes {
+    count: usize,
+    code: u8,
+}
+
+typed_op!(MiddleCodes, "MiddleCodes", |op| format!("{}", op.code));
+
+impl EvalOp for MiddleCodes {
+    op_out_of_plan!();
+
+    fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let scales = args_1!(inputs);
+        ensure!(scales.len() == self.count, "{self:?} has {} scales", scales.len());
+        Ok(tvec!(tensor1(&vec![self.code; scales.len()]).into_tvalue()))
+    }
+}
+
+impl TypedOp for MiddleCodes {
+    fn output_facts(&self, _: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        Ok(tvec!(u8::fact([self.count])))
+    }
+
+    as_op!();
 }
 
 /// The zero points of N rows of blocks, a byte each, of codes of so many bits, of which each row

@@ -103,6 +103,9 @@ impl CodeSteps {
     /// each row times a factor.
     pub(crate) fn column_powers(&self, factors: &[f64], columns: usize) -> Vec<f64> {
         let mut powers = vec![0.0; columns];
+        if columns == 0 || self.behind == 0 {
+            return powers;
+        }
         let scales_of = |row: usize| {
             let (_, first, is_one) = self.run(row * columns);
             (first, is_one)
@@ -250,6 +253,16 @@ mod tests {
                 wanted[place % columns] += factors[place / columns] * scale * scale;
             }
             assert_eq!(steps.column_powers(&factors, columns), wanted, "{codes:?} by {shape:?}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn codes_that_are_none_move_nothing() -> TractResult<()> {
+        for shape in [&[0][..], &[4, 0], &[0, 4]] {
+            let steps = CodeSteps::of(&[], shape, (&scales(&[])?, 0.0), 0.5).context("a layout")?;
+            let columns = shape.last().copied().unwrap_or_default();
+            assert_eq!(steps.column_powers(&[1.0; 4], columns), vec![0.0; columns], "{shape:?}");
         }
         Ok(())
     }

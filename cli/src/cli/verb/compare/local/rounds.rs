@@ -155,6 +155,8 @@ impl<'a> Rounds<'a> {
         }
         let carried = if self.has_others(&again) { again.carried(&suspects) } else { vec![] };
         let loose: HashSet<String> = suspects.into_iter().chain(carried).collect();
+        let deviating: Vec<&str> = again.sites.deviating().map(|site| &*site.converted).collect();
+        let wanted: HashSet<String> = wanted.union(&again.regions(&deviating)).cloned().collect();
         // What is made of them is held against its own doubt.
         let left_as_they_are = |loose: HashSet<String>| {
             let behind = again.behind_all(&loose, &loose);

@@ -89,6 +89,8 @@ pub(super) struct Walk<'a> {
     pub(super) settled: HashMap<String, SettledValue>,
     is_settled: bool,
     forms: HashMap<String, ValueForm>,
+    /// What nodes have made of sequences or optionals.
+    of_sequences: HashSet<String>,
 }
 
 /// What a node takes, free of its types' rounding, and what it makes of that, if the reference has
@@ -150,6 +152,7 @@ impl<'a> Walk<'a> {
             settled: HashMap::new(),
             is_settled: false,
             forms: HashMap::new(),
+            of_sequences: HashSet::new(),
         }
     }
 

@@ -87,6 +87,9 @@ impl Walk<'_> {
             let is_linked = |name: &&String| self.links.contains_key(*name);
             self.added.extend(made.iter().filter(|name| !is_linked(name)).cloned());
         }
+        if !node.takes_tensors() {
+            self.of_sequences.extend(made.iter().cloned());
+        }
         self.order.push((taken, made));
     }
 

@@ -35,21 +35,26 @@ impl Walk<'_> {
     }
 
     /// Values, and those that are made of them, up to those that a walk with these `loose` is sure
-    /// to replace.
+    /// to replace. What comes out of sequences and optionals may be made of any.
     pub(in super::super) fn behind_all(
         &self,
         values: &HashSet<String>,
         loose: &HashSet<String>,
     ) -> HashSet<String> {
-        let mut reached: HashSet<&str> = values.iter().map(String::as_str).collect();
-        let mut behind = values.clone();
+        if values.is_empty() {
+            return HashSet::new();
+        }
+        let mut behind: HashSet<String> = values.union(&self.of_sequences).cloned().collect();
+        let roots = behind.clone();
+        let mut reached: HashSet<&str> = roots.iter().map(String::as_str).collect();
         for (taken, made) in &self.order {
             if !taken.iter().any(|name| reached.contains(name.as_str())) {
                 continue;
             }
             for name in made {
-                let is_sure = self.sites.get(name).is_some_and(|site| site.is_sure);
-                if !is_sure || loose.contains(name) {
+                let site = self.sites.get(name);
+                let is_end = site.is_some_and(|site| site.is_sure && site.is_replaced);
+                if !is_end || loose.contains(name) {
                     reached.insert(name);
                 }
                 behind.insert(name.clone());
@@ -113,6 +118,7 @@ impl Walk<'_> {
             let want = want.and_then(|want| shaped(&want, output.tensor.shape()));
             let (Some(settled), Some(want)) = (self.settled.get(&name), want) else { continue };
             self.sites.add(settled.site.clone());
+            self.forms.insert(name.clone(), settled.form.clone());
             *self.seen.entry(name.clone()).or_default() += 1;
             if let Some(twin) = self.replaced(&name, &want, output) {
                 self.twins.insert(name, twin);
