@@ -30,7 +30,7 @@ fn is_archive(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npz"))
 }
 
-/// Finds out before a run whether a file can hold what the model makes. Fails where [`write`] would
+/// Finds out before a run whether a file can hold what the model makes. Fails where [`write()`] would
 /// for the outputs' number or names.
 pub(super) fn check(outputs: &[String], path: &Path) -> TractResult<()> {
     if is_archive(path) {
