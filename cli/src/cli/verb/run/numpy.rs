@@ -30,8 +30,8 @@ fn is_archive(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npz"))
 }
 
-/// Finds out before a run whether a file can hold what the model makes. Fails where [`write()`] would
-/// for the outputs' number or names.
+/// Finds out before a run whether a file can hold what the model makes. Fails where [`write()`]
+/// would for the outputs' number or names.
 pub(super) fn check(outputs: &[String], path: &Path) -> TractResult<()> {
     if is_archive(path) {
         return check_names(outputs);

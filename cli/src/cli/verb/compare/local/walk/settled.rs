@@ -134,3 +134,59 @@ impl Walk<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::reference_weights::ReferenceWeights;
+    use super::super::super::trace::Trace;
+    use super::*;
+
+    fn names(names: &[&str]) -> HashSet<String> {
+        names.iter().map(|name| String::from(*name)).collect()
+    }
+
+    fn site(name: &str, is_sure: bool, is_replaced: bool) -> Site {
+        Site { converted: name.into(), is_sure, is_replaced, ..Site::default() }
+    }
+
+    /// `w` is made of `v`, `s` of `w`, `t` of `s`, `at` of a sequence, and `u` of that.
+    fn walk<'a>(
+        (reference, links): (&'a Trace, &'a HashMap<String, Link>),
+        weights: &'a ReferenceWeights<'a>,
+        sites: [Site; 3],
+    ) -> Walk<'a> {
+        let mut walk = Walk::new(reference, links, weights, HashMap::new());
+        let pairs = [("v", "w"), ("w", "s"), ("s", "t"), ("", "at"), ("at", "u")];
+        walk.order =
+            pairs.map(|(taken, made)| (vec![taken.into()], vec![String::from(made)])).into();
+        walk.of_sequences = names(&["at"]);
+        for site in sites {
+            let form = ValueForm { ty: ElementType::Float, shape: vec![2] };
+            walk.forms.insert(site.converted.clone(), form);
+            walk.sites.add(site);
+        }
+        walk
+    }
+
+    #[test]
+    fn what_may_be_another_goes_up_to_what_is_surely_replaced() {
+        let (reference, links, weights) =
+            (Trace::default(), HashMap::new(), ReferenceWeights::default());
+        let behind = |s: Site, values: &[&str], loose: &[&str]| {
+            let sites = [s, site("t", true, true), site("u", true, true)];
+            let walk = walk((&reference, &links), &weights, sites);
+            let behind = walk.behind_all(&names(values), &names(loose));
+            let settled = walk.settled(&names(&[]), &behind).into_keys().collect::<HashSet<_>>();
+            (behind, settled)
+        };
+        let sure = || site("s", true, true);
+        let all = names(&["v", "w", "s", "t", "at", "u"]);
+        let up_to_s = (names(&["v", "w", "s", "at", "u"]), names(&["t"]));
+        assert_eq!(behind(sure(), &["v"], &[]), up_to_s);
+        assert_eq!(behind(sure(), &["v"], &["s"]), (all.clone(), names(&[])));
+        // A pair that is not sure, or whose value has another shape, may be none.
+        assert_eq!(behind(site("s", false, true), &["v"], &[]).0, all);
+        assert_eq!(behind(site("s", true, false), &["v"], &[]).0, all);
+        assert_eq!(behind(sure(), &[], &[]), (names(&[]), names(&["s", "t", "u"])));
+    }
+}
