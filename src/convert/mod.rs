@@ -49,6 +49,7 @@ use crate::onnx::limits::Limits;
 use crate::onnx::operators::schema;
 use crate::onnx::{beside, function_fields, light, sparse, wire};
 use crate::passes::{error_of, import};
+use crate::tensor::proto::TRANSPOSED;
 use crate::typed::functions::Functions;
 
 /// What a model is to be converted to, and what is to stay.
@@ -406,8 +407,9 @@ fn check_keys(graph: &Graph, context: &Context) -> Result<()> {
     let attributes = nodes.iter().flat_map(|id| &graph.node(*id).attributes);
     let held = attributes.flat_map(|attribute| attribute.t.iter().chain(&attribute.tensors));
     for tensor in constants.chain(held) {
-        if tensor.external_data.iter().any(|entry| entry.key == data::STORED_AS) {
-            let problem = format!("external data has `{}`, this crate's own", data::STORED_AS);
+        let own = [data::STORED_AS, TRANSPOSED];
+        if let Some(entry) = tensor.external_data.iter().find(|held| own.contains(&&*held.key)) {
+            let problem = format!("external data has `{}`, this crate's own", entry.key);
             return Err(Cause::Tensor { tensor: tensor.name.clone(), problem }.into());
         }
     }

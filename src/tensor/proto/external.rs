@@ -17,6 +17,7 @@ use tract_onnx::pb::tensor_proto::DataLocation;
 use tract_onnx::prelude::{Tensor, TractResult};
 
 use super::TensorReader;
+use super::transposed::{TRANSPOSED, TransposedPlace};
 use crate::cast::element_type::ElementType;
 use crate::tensor::late::{self, LATE, MatrixSource, PartReader};
 use crate::tensor::memory::Memory;
@@ -24,6 +25,22 @@ use crate::tensor::memory::Memory;
 /// Whether a tensor's data is beside the model.
 pub(crate) fn is_external(proto: &TensorProto) -> bool {
     proto.data_location == Some(DataLocation::External as i32)
+}
+
+/// Whether a tensor's data beside the model is that of its transpose.
+pub(super) fn is_transposed(proto: &TensorProto) -> bool {
+    is_external(proto) && proto.external_data.iter().any(|entry| entry.key == TRANSPOSED)
+}
+
+/// Where a sound tensor's data is.
+pub(super) struct FileData {
+    /// A file inside the model's folder.
+    pub(super) path: PathBuf,
+    /// In bytes, as the next.
+    pub(super) offset: usize,
+    pub(super) bytes: usize,
+    /// That of [`External`].
+    pub(super) stride: Option<usize>,
 }
 
 /// Where a tensor's data is, as the tensor says.
@@ -34,6 +51,8 @@ pub(super) struct External<'a> {
     pub(super) offset: usize,
     /// In bytes, where it is given.
     pub(super) length: Option<usize>,
+    /// How many bytes each row has of the matrix of which the tensor is the transpose, if it is.
+    pub(super) stride: Option<usize>,
 }
 
 impl<'a> External<'a> {
@@ -54,8 +73,9 @@ impl<'a> External<'a> {
             entry(key).map(parse).transpose()
         };
         let (offset, length) = (number("offset")?.unwrap_or(0), number("length")?);
-        let location = entry("location").ok_or("external data has no location")?;
-        Ok(External { location, offset, length })
+        let (location, stride) = (entry("location"), number(TRANSPOSED)?);
+        let location = location.ok_or("external data has no location")?;
+        Ok(External { location, offset, length, stride })
     }
 }
 
@@ -165,23 +185,33 @@ impl fmt::Debug for ExternalPlace {
 }
 
 impl TensorReader<'_> {
-    /// A large matrix of external data, which stays in its file; `None` of any other tensor.
+    /// A large matrix of external data, which stays in its file, or one whose transpose does; `None`
+    /// of any other tensor.
     pub(super) fn late_matrix(
         &self,
         folder: Option<&Path>,
         (resolver, memory): (&Resolver, &Memory),
     ) -> TractResult<Option<(ElementType, Tensor)>> {
-        let (&[rows, columns], true) = (&*self.shape, self.is_copied()) else { return Ok(None) };
-        let whole = self.packed_bytes()?;
-        if whole < LATE || !is_external(self.proto) {
+        let &[rows, columns] = &*self.shape else { return Ok(None) };
+        let is_large = self.is_copied() && self.packed_bytes()? >= LATE;
+        if !is_external(self.proto) || !is_large && !is_transposed(self.proto) {
             return Ok(None);
         }
-        let (path, offset) = self.external_data(folder)?;
-        let last = offset.saturating_add(whole - 1);
-        self.in_file(resolver.open(&path).and_then(|mut file| file.read(last, &mut [0])))?;
+        let FileData { path, offset, bytes, stride } = self.external_data(folder)?;
+        let last = offset.saturating_add(bytes.saturating_sub(1));
+        let mut end = [0; 1];
+        let end = if bytes == 0 { &mut end[..0] } else { &mut end[..] };
+        self.in_file(resolver.open(&path).and_then(|mut file| file.read(last, end)))?;
         let place = ExternalPlace { resolver: resolver.clone(), path, offset };
         let (datum_type, shape) = (self.ty.datum_type(), [rows, columns]);
-        Ok(Some((self.ty, late::matrix(Arc::new(place), datum_type, shape, memory))))
+        let source: Arc<dyn MatrixSource> = match stride {
+            Some(stride) => {
+                let turned = TransposedPlace::new(place, self.ty, (shape, stride));
+                Arc::new(self.in_file(turned)?)
+            }
+            None => Arc::new(place),
+        };
+        Ok(Some((self.ty, late::matrix(source, datum_type, shape, memory))))
     }
 }
 

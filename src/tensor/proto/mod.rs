@@ -4,12 +4,14 @@
 //! - `field`: which of its fields holds the data
 //! - `packed`: elements of fewer than 8 bits, and matrices that stay so
 //! - `external`: data beside the model
+//! - `transposed`: matrices whose transposes are there
 
 #![forbid(unsafe_code)]
 
 pub(crate) mod external;
 mod field;
 mod packed;
+mod transposed;
 
 use std::path::{Path, PathBuf};
 
@@ -26,10 +28,12 @@ pub use crate::tensor::late::{altered, untransposed};
 use crate::tensor::memory::Memory;
 use crate::tensor::output;
 pub(crate) use external::is_external;
-use external::{External, Resolver, inside};
+use external::{External, FileData, Resolver, inside, is_transposed};
 use field::TensorField;
 pub(crate) use packed::packed_matrix;
 use packed::{pack, packed_length, unpack};
+pub(crate) use transposed::TRANSPOSED;
+pub use transposed::transposed;
 
 /// Reads a tensor, from whichever field holds its data.
 ///
@@ -50,9 +54,8 @@ pub(crate) fn read_with(
     resolver: &Resolver,
 ) -> TractResult<(ElementType, Tensor)> {
     let reader = TensorReader::new(proto)?;
-    let is_external = is_external(proto);
     let memory = Memory::default();
-    let tensor = if is_external {
+    let tensor = if is_external(proto) {
         reader.external(folder, (resolver, &memory))
     } else {
         reader.data(&memory)
@@ -109,15 +112,14 @@ pub(crate) fn check(proto: &TensorProto, folder: Option<&Path>) -> TractResult<E
     if !is_external(proto) {
         reader.field()?;
     } else {
-        let (path, offset) = reader.external_data(folder)?;
+        let FileData { path, offset, bytes, .. } = reader.external_data(folder)?;
         let available = std::fs::metadata(&path)
             .with_context(|| format!("tensor `{}`: external data", error::shown(&proto.name)))?
             .len();
         let rest = usize::try_from(available).unwrap_or(usize::MAX).saturating_sub(offset);
-        let needed = reader.packed_bytes()?;
-        if rest < needed {
+        if rest < bytes {
             Err(reader.refuse(format!(
-                "external data holds {} from offset {offset}, the dimensions ask for {needed}",
+                "external data holds {} from offset {offset}, the dimensions ask for {bytes}",
                 counted(rest, "byte")
             )))?;
         }
@@ -131,9 +133,8 @@ pub(crate) fn external_place(
     proto: &TensorProto,
     folder: Option<&Path>,
 ) -> TractResult<(PathBuf, u64, u64)> {
-    let reader = TensorReader::new(proto)?;
-    let (path, offset) = reader.external_data(folder)?;
-    Ok((path, offset as u64, reader.packed_bytes()? as u64))
+    let FileData { path, offset, bytes, .. } = TensorReader::new(proto)?.external_data(folder)?;
+    Ok((path, offset as u64, bytes as u64))
 }
 
 /// Writes a carrier tensor, packed into `raw_data` (strings into `string_data`).
@@ -247,11 +248,16 @@ impl<'a> TensorReader<'a> {
         folder: Option<&Path>,
         (resolver, memory): (&Resolver, &Memory),
     ) -> TractResult<Tensor> {
-        let (path, offset) = self.external_data(folder)?;
+        if is_transposed(self.proto) {
+            let matrix = self.late_matrix(folder, (resolver, memory))?;
+            let (_, matrix) = matrix.with_context(|| self.refuse("is no matrix".into()))?;
+            matrix.try_as_plain_ram()?;
+            return Ok(matrix);
+        }
+        let FileData { path, offset, bytes: whole, .. } = self.external_data(folder)?;
         let mut file = self.in_file(resolver.open(&path))?;
         let mut read =
             |at: usize, bytes: &mut [u8]| self.in_file(file.read(offset.saturating_add(at), bytes));
-        let whole = self.packed_bytes()?;
         if whole > PIECE {
             // Room is made for what the file holds.
             read(whole - 1, &mut [0])?;
@@ -379,24 +385,28 @@ impl<'a> TensorReader<'a> {
         tensor_of_strings(texts, &self.shape)
     }
 
-    /// Where the data is: a file inside `folder`, and an offset in bytes. A length that is given is
-    /// the right one.
-    fn external_data(&self, folder: Option<&Path>) -> TractResult<(PathBuf, usize)> {
-        let External { location, offset, length } =
+    /// Where the data is. A length that is given is the right one.
+    fn external_data(&self, folder: Option<&Path>) -> TractResult<FileData> {
+        let External { location, offset, length, stride } =
             External::of(self.proto).map_err(|problem| self.refuse(problem))?;
         if let Some(other) = TensorField::ALL.into_iter().find(|field| field.length(self.proto) > 0)
         {
             Err(self.refuse(format!("has data in {} beside its external data", other.name())))?;
         }
+        let bytes = match stride.zip(self.shape.last()) {
+            Some((stride, rows)) => rows.checked_mul(stride),
+            None => Some(self.packed_bytes()?),
+        };
+        let bytes = bytes.with_context(|| self.refuse("has rows that overflow".into()))?;
         if let Some(length) = length {
-            self.check_length("bytes of external data", length, self.packed_bytes()?)?;
+            self.check_length("bytes of external data", length, bytes)?;
         }
         let folder = folder.ok_or_else(|| {
             self.refuse("has external data, and the model comes from no folder".into())
         })?;
         let path = inside(folder, location)
             .with_context(|| self.refuse(format!("external data {location:?}")).to_string())?;
-        Ok((path, offset))
+        Ok(FileData { path, offset, bytes, stride })
     }
 }
 
@@ -419,11 +429,11 @@ pub(crate) fn as_carrier(name: &str, tensor: &Tensor) -> TractResult<TensorProto
 }
 
 /// Whether tract 0.23 refuses or misreads a tensor of a native type that [`check`] finds sound: it
-/// takes UINT32 and UINT64 from other fields than the standard's, and cuts off numbers that are too
-/// large for a narrow type.
+/// takes UINT32 and UINT64 from other fields than the standard's, cuts off numbers that are too
+/// large for a narrow type, and knows nothing of a [`transposed`] one.
 pub(crate) fn is_misread_by_tract(proto: &TensorProto, ty: ElementType) -> bool {
     let narrow = ty != ElementType::Int32 && !proto.int32_data.is_empty();
-    narrow || ty == ElementType::String || !proto.uint64_data.is_empty()
+    narrow || ty == ElementType::String || !proto.uint64_data.is_empty() || is_transposed(proto)
 }
 
 /// Writes down how long a sound tensor's external data is, where the file leaves it open: tract

@@ -64,20 +64,8 @@ struct PackedMatrix {
 impl MatrixSource for PackedMatrix {
     fn reader(&self) -> TractResult<PartReader<'_>> {
         let PackedMatrix { held, bits, carriers } = self;
-        let in_byte = 8 / *bits as usize;
         Ok(Box::new(move |before, elements| {
-            let skipped = before % in_byte;
-            let bytes = (skipped + elements.len()).div_ceil(in_byte);
-            let packed = held.raw_data.get(before / in_byte..).and_then(|all| all.get(..bytes));
-            let packed = packed.context("the codes are fewer than the matrix has elements")?;
-            if skipped == 0 {
-                unpack(packed, *bits, carriers, elements);
-                return Ok(());
-            }
-            let mut all = vec![0; skipped + elements.len()];
-            unpack(packed, *bits, carriers, &mut all);
-            elements.copy_from_slice(&all[skipped..]);
-            Ok(())
+            unpack_from(&held.raw_data, (*bits, carriers), before, elements)
         }))
     }
 
@@ -95,6 +83,28 @@ impl fmt::Debug for PackedMatrix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bits of {:?}", self.bits, self.held.dims)
     }
+}
+
+/// As [`unpack`], of elements of 4 or 2 bits from one on. Fails where there are fewer.
+pub(super) fn unpack_from(
+    packed: &[u8],
+    (bits, carriers): (u32, &[u8; 256]),
+    before: usize,
+    elements: &mut [u8],
+) -> TractResult<()> {
+    let in_byte = 8 / bits as usize;
+    let skipped = before % in_byte;
+    let bytes = (skipped + elements.len()).div_ceil(in_byte);
+    let packed = packed.get(before / in_byte..).and_then(|all| all.get(..bytes));
+    let packed = packed.context("the codes are fewer than the matrix has elements")?;
+    if skipped == 0 {
+        unpack(packed, bits, carriers, elements);
+        return Ok(());
+    }
+    let mut all = vec![0; skipped + elements.len()];
+    unpack(packed, bits, carriers, &mut all);
+    elements.copy_from_slice(&all[skipped..]);
+    Ok(())
 }
 
 /// The inverse of [`pack`]: `packed` holds at least as many elements as there is room for, and

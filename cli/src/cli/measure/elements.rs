@@ -43,6 +43,9 @@ enum ElementStorage<'a> {
 /// A tensor of no more bytes is read at once where its elements are wanted several times.
 const READ_ONCE: usize = 16 << 20;
 
+/// The keys by which a file has elements one behind the other.
+const PLAIN: [&str; 4] = ["location", "offset", "length", "checksum"];
+
 /// As many elements begin at a byte in every type.
 const ALIGNED: usize = 8;
 
@@ -61,12 +64,12 @@ impl<'a> Elements<'a> {
         if let Some(elements) = Elements::in_file(proto, folder) {
             return Ok(elements);
         }
-        let (ty, tensor) = tensor_proto::read(proto, folder)?;
+        let (ty, tensor) = tensor_proto::read_late(proto, folder)?;
         Ok(Elements::of(ty, Cow::Owned(tensor)))
     }
 
-    /// Those of a tensor whose data is beside the model; `None` if there is anything odd about it,
-    /// which reading all of it will tell.
+    /// Those of a tensor whose data is beside the model as it is in memory; `None` if there is
+    /// anything odd about it, which reading it will tell.
     fn in_file(proto: &'a TensorProto, folder: Option<&'a Path>) -> Option<Elements<'a>> {
         const BESIDE: i32 = 1;
         let ty = ElementType::from_id(proto.data_type)?;
@@ -83,7 +86,8 @@ impl<'a> Elements<'a> {
         };
         let is_whole = entry("length").is_none_or(|length| length == Some(bytes));
         let offset = entry("offset").unwrap_or(Some(0))?;
-        if !is_whole || count == 0 {
+        let is_plain = proto.external_data.iter().all(|entry| PLAIN.contains(&&*entry.key));
+        if !is_whole || !is_plain || count == 0 {
             return None;
         }
         let mut column = section(proto, offset, (0, count));

@@ -3,27 +3,26 @@
 use onnx_cast_graph::{int_attribute, ints_attribute};
 use tract_onnx::pb::{NodeProto, TensorProto};
 use tract_onnx::prelude::Tensor;
-use tract_onnx_cast::kernel::Level;
 use tract_onnx_cast::{ElementType, tensor_proto};
 
 use super::{Parts, Writer};
 
 /// A weight in codes: of each of `rows` columns of the weight, its rows in `blocks` of `size`, the
 /// last one padded.
-struct Packed {
+struct Packed<'a> {
     bits: usize,
     depth: usize,
     rows: usize,
     blocks: usize,
     size: usize,
     /// As they are stored, padded.
-    codes: Tensor,
+    codes: &'a TensorProto,
     /// Of each block, as the scales.
     zeros: Vec<u8>,
-    scales: TensorProto,
+    scales: &'a TensorProto,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
     /// The product with a matrix in blocks of codes of a few bits.
     pub(super) fn product(&mut self, node: &NodeProto, mut parts: Parts) -> Option<Vec<NodeProto>> {
         let packed = self.packed(node)?;
@@ -40,7 +39,7 @@ impl Writer<'_> {
         parts.done()
     }
 
-    fn packed(&self, node: &NodeProto) -> Option<Packed> {
+    fn packed(&self, node: &NodeProto) -> Option<Packed<'a>> {
         let input = |place: usize| node.input.get(place).filter(|name| !name.is_empty());
         let int = |name: &str| {
             let held = node.attribute.iter().find(|held| held.name == name)?;
@@ -54,13 +53,21 @@ impl Writer<'_> {
         }
         let blocks = depth.div_ceil(size);
         let count = rows.checked_mul(blocks)?;
-        let codes = self.stored(input(1)?)?;
+        let codes = *self.held.get(input(1)?.as_str())?;
+        let mut dims = codes.dims.iter().map(|dim| usize::try_from(*dim).ok());
+        let bytes = dims.try_fold(1usize, |count, dim| count.checked_mul(dim?))?;
         let stride = size.checked_mul(bits)?.div_ceil(8);
-        if stride.checked_mul(count)? != codes.as_bytes().len() {
+        let is_of_bytes = ElementType::from_id(codes.data_type)?.bits() == 8;
+        if !is_of_bytes || stride.checked_mul(count)? != bytes {
             return None;
         }
         let zeros = match input(3) {
-            Some(zeros) => unpacked(self.stored(zeros)?.as_bytes(), bits, rows, blocks)?,
+            Some(zeros) => unpacked(
+                self.stored(self.held.get(zeros.as_str())?)?.as_bytes(),
+                bits,
+                rows,
+                blocks,
+            )?,
             None => vec![1 << (bits - 1); count],
         };
         let scales = self.scales(input(2)?, count)?;
@@ -76,24 +83,30 @@ impl Writer<'_> {
     ) -> Option<String> {
         let Packed { bits, depth, rows, blocks, size, codes, zeros, scales } = packed;
         let value = parts.output;
-        let (_, scales) = tensor_proto::read(&scales, self.folder).ok()?;
-        let scales = scales.try_as_plain_ram().ok()?.as_slice::<f32>().ok()?;
-        let scales = turned(scales, rows, blocks)?;
-        let scales = scales.iter().flat_map(|scale| scale.to_le_bytes()).collect();
-        let (codes, count) = (codes.as_bytes(), rows.checked_mul(blocks)?);
-        let of_bytes = || turned(&unpacked(codes, bits, count, size)?, rows, depth);
-        let zeros = turned(&zeros, rows, blocks)?;
-        let is_in_pairs = depth % 2 == 0 && size % 2 == 0;
         // Blocks came with types of 4 bits, and before those of 2.
-        let (ty, codes, zeros) = match bits {
-            4 if is_in_pairs => {
-                (ElementType::Uint4, turned_pairs(codes, rows, depth)?, in_pairs(&zeros))
+        let ty = if bits == 4 { ElementType::Uint4 } else { ElementType::Uint8 };
+        let beside = (bits > 2).then(|| self.beside(value, "codes", codes, (ty, [depth, rows])));
+        let codes = match beside.flatten() {
+            Some(name) => name,
+            None => {
+                let count = rows.checked_mul(blocks)?;
+                let codes = unpacked(self.stored(codes)?.as_bytes(), bits, count, size)?;
+                let codes = in_bytes(turned(&codes, rows, depth)?, bits);
+                self.codes(value, bits, ty, &[depth, rows], codes)?
             }
-            4 => (ElementType::Uint4, in_pairs(&of_bytes()?), in_pairs(&zeros)),
-            _ => (ElementType::Uint8, of_bytes()?, zeros),
         };
-        let codes = self.codes(value, bits, ty, &[depth, rows], codes)?;
-        let scales = self.hold(value, "scales", ElementType::Float, &[blocks, rows], scales)?;
+        let float = ElementType::Float;
+        let scales = match self.beside(value, "scales", scales, (float, [blocks, rows])) {
+            Some(name) => name,
+            None => {
+                let scales = self.stored(scales)?;
+                let scales = scales.try_as_plain_ram().ok()?.as_slice::<f32>().ok()?;
+                let scales = turned(scales, rows, blocks)?;
+                let scales = scales.iter().flat_map(|scale| scale.to_le_bytes()).collect();
+                self.hold(value, "scales", float, &[blocks, rows], scales)?
+            }
+        };
+        let zeros = in_bytes(turned(&zeros, rows, blocks)?, bits);
         let zeros = self.hold(value, "zeros", ty, &[blocks, rows], zeros)?;
         let size = int_attribute("block_size", i64::try_from(size).ok()?);
         let blocks = vec![int_attribute("axis", 0), size];
@@ -111,14 +124,14 @@ impl Writer<'_> {
         let Packed { bits, depth, rows, blocks, size, codes, zeros, scales } = packed;
         let (value, count) = (parts.output, rows * blocks);
         let ty = ElementType::Uint8;
-        let codes = unpacked(codes.as_bytes(), bits, count, size)?;
+        let codes = unpacked(self.stored(codes)?.as_bytes(), bits, count, size)?;
         let codes = self.codes(value, bits, ty, &[count, size], codes)?;
         let held = format!("{value}:scales");
         let mut dims = vec![i64::try_from(count).ok()?];
         if !self.has_axes {
             dims.push(1);
         }
-        self.constants.push(TensorProto { name: held.clone(), dims, ..scales });
+        self.constants.push(TensorProto { name: held.clone(), dims, ..scales.clone() });
         let mut weight = if self.has_axes {
             let zeros = self.hold(value, "zeros", ty, &[count], zeros)?;
             let axis = vec![int_attribute("axis", 0)];
@@ -163,6 +176,20 @@ impl Writer<'_> {
         Some(name)
     }
 
+    /// Adds a constant, which is called after a value: the transpose of one that stays beside the
+    /// model. `None` where it does not.
+    fn beside(
+        &mut self,
+        value: &str,
+        name: &str,
+        stored: &TensorProto,
+        (ty, shape): (ElementType, [usize; 2]),
+    ) -> Option<String> {
+        let name = format!("{value}:{name}");
+        self.constants.push(tensor_proto::transposed(stored, &name, ty, shape)?);
+        Some(name)
+    }
+
     /// Adds a constant, which is called after a value.
     fn hold(
         &mut self,
@@ -187,16 +214,16 @@ impl Writer<'_> {
     }
 
     /// A constant of so many FLOAT scales.
-    fn scales(&self, name: &str, count: usize) -> Option<TensorProto> {
-        let scales = self.held.get(name)?;
+    fn scales(&self, name: &str, count: usize) -> Option<&'a TensorProto> {
+        let scales = *self.held.get(name)?;
         let stored = scales.dims.iter().try_fold(1i64, |count, dim| count.checked_mul(*dim))?;
         let is_float = scales.data_type == ElementType::Float as i32;
-        (is_float && usize::try_from(stored).ok()? == count).then(|| TensorProto::clone(scales))
+        (is_float && usize::try_from(stored).ok()? == count).then_some(scales)
     }
 
     /// A constant, as it is stored.
-    fn stored(&self, name: &str) -> Option<Tensor> {
-        Some(tensor_proto::read(self.held.get(name)?, self.folder).ok()?.1)
+    fn stored(&self, held: &TensorProto) -> Option<Tensor> {
+        Some(tensor_proto::read(held, self.folder).ok()?.1)
     }
 }
 
@@ -228,6 +255,11 @@ fn unpack<const BITS: usize, const COUNT: usize>(row: &[u8], codes: &mut [u8]) {
     rest.iter_mut().enumerate().for_each(|(place, held)| *held = code(last, place));
 }
 
+/// Codes as a file has them of their type: those of 4 bits are two to a byte.
+fn in_bytes(codes: Vec<u8>, bits: usize) -> Vec<u8> {
+    if bits == 4 { in_pairs(&codes) } else { codes }
+}
+
 /// Codes of 4 bits as a file has them, two to a byte.
 fn in_pairs(codes: &[u8]) -> Vec<u8> {
     let (pairs, rest) = codes.as_chunks();
@@ -251,145 +283,9 @@ fn turned<T: Copy + Default>(elements: &[T], rows: usize, columns: usize) -> Opt
     Some(turned)
 }
 
-/// As [`turned`], of codes of 4 bits that are two to a byte, before and after: the columns are
-/// even.
-fn turned_pairs(bytes: &[u8], rows: usize, columns: usize) -> Option<Vec<u8>> {
-    let stride = bytes.len().checked_div(rows)?;
-    let mut turned = vec![0; rows.checked_mul(columns / 2)?];
-    // Of an odd number of rows every other column begins in the middle of a byte, which the last
-    // code of the column before it begins.
-    let (is_odd, middle) = (rows % 2 == 1, rows / 2);
-    let low = |one: u64, other: u64| one & LOW | (other & LOW) << 4;
-    turn_columns(bytes, (stride, columns), (&mut turned, rows, 0), low)?;
-    let high = |one: u64, other: u64| (one >> 4) & LOW | other & (LOW << 4);
-    let rest = bytes.get(if is_odd { stride } else { 0 }..)?;
-    turn_columns(rest, (stride, columns), (&mut turned, rows, middle + rows % 2), high)?;
-    if is_odd {
-        let (first, last) = (bytes.get(..columns / 2)?, bytes.get((rows - 1) * stride..)?);
-        let middles = turned.get_mut(middle..)?.iter_mut().step_by(rows);
-        for ((first, last), made) in first.iter().zip(last).zip(middles) {
-            *made = last & 15 | first & 0xf0;
-        }
-    }
-    Some(turned)
-}
-
-/// The lower half of each byte.
-const LOW: u64 = 0x0f0f_0f0f_0f0f_0f0f;
-
-/// How many bytes a square has along either side, and how many squares are transposed at once.
-const SIDE: usize = 8;
-
-/// A word of each of these squares.
-type Words = [u64; SIDE];
-
-/// Puts what becomes of each pair of rows into columns, those of as many squares at once: of the
-/// first byte of each row into the first column, which begins at a place, and the next ones so many
-/// bytes behind.
-fn turn_columns(
-    bytes: &[u8],
-    (stride, columns): (usize, usize),
-    (turned, behind, first): (&mut [u8], usize, usize),
-    pair: impl Fn(u64, u64) -> u64,
-) -> Option<()> {
-    let (width, double) = (columns / 2, (2 * stride).max(1));
-    // As many columns as are written at once are lines that the cache holds.
-    for left in (0..width).step_by(SIDE * SIDE) {
-        for (group, pairs) in bytes.chunks(SIDE * double).enumerate() {
-            let count = pairs.len() / double;
-            let mut squares = [[0; SIDE]; SIDE];
-            for (paired, rows) in squares.iter_mut().zip(pairs.chunks_exact(double)) {
-                let (one, other) = rows.split_at_checked(stride)?;
-                let (one, other) = (words(one.get(left..width)?), words(other.get(left..width)?));
-                for (place, (one, other)) in paired.iter_mut().zip(one.into_iter().zip(other)) {
-                    *place = pair(one, other);
-                }
-            }
-            Level::best().run(
-                #[inline(always)]
-                || transpose(&mut squares),
-            );
-            let made = turned.get_mut(left * behind + first + group * SIDE..)?;
-            let made = made.chunks_mut(behind.max(1)).take(width - left);
-            let columns = (0..SIDE * SIDE).map(|at| squares[at % SIDE][at / SIDE].to_le_bytes());
-            for (column, made) in columns.zip(made) {
-                match made.first_chunk_mut().filter(|_| count == SIDE) {
-                    Some(made) => *made = column,
-                    None => made.get_mut(..count)?.copy_from_slice(column.get(..count)?),
-                }
-            }
-        }
-    }
-    Some(())
-}
-
-/// The first bytes as words, whose lowest byte is the first; zeros stand for those that are not
-/// there.
-#[inline(always)]
-fn words(bytes: &[u8]) -> Words {
-    let mut words = [0; SIDE];
-    match bytes.first_chunk::<{ SIDE * SIDE }>() {
-        Some(bytes) => {
-            let bytes = bytes.as_chunks().0;
-            words
-                .iter_mut()
-                .zip(bytes)
-                .for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
-        }
-        None => {
-            for (word, bytes) in words.iter_mut().zip(bytes.chunks(SIDE)) {
-                *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-            }
-        }
-    }
-    words
-}
-
-/// Transposes squares of bytes: each word is a row of one, and its lowest byte is the first.
-#[inline(always)]
-fn transpose(squares: &mut [Words; SIDE]) {
-    let mut swap = |distance: usize, mask: u64| {
-        let bits = 8 * distance;
-        for place in (0..SIDE).filter(|place| place & distance == 0) {
-            let (mut ones, mut others) = (squares[place], squares[place + distance]);
-            for (one, other) in ones.iter_mut().zip(&mut others) {
-                let (first, second) = (*one, *other);
-                *one = first & mask | (second & mask) << bits;
-                *other = (first >> bits) & mask | second & !mask;
-            }
-            (squares[place], squares[place + distance]) = (ones, others);
-        }
-    };
-    swap(1, 0x00ff_00ff_00ff_00ff);
-    swap(2, 0x0000_ffff_0000_ffff);
-    swap(4, 0x0000_0000_ffff_ffff);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pairs_are_turned_as_their_codes_are() {
-        for (rows, padded, columns) in [
-            (2, 2, 2),
-            (4, 8, 6),
-            (10, 144, 134),
-            (66, 64, 64),
-            (1, 2, 2),
-            (7, 144, 134),
-            (16, 32, 30),
-            (17, 32, 32),
-            (51, 320, 290),
-        ] {
-            let bytes: Vec<u8> = (0..rows * padded / 2).map(|at| (at * 37 % 256) as u8).collect();
-            let codes = unpacked(&bytes, 4, rows, padded).expect("codes");
-            let wanted = in_pairs(&turned(&codes, rows, columns).expect("codes"));
-            assert_eq!(turned_pairs(&bytes, rows, columns), Some(wanted), "{rows} by {padded}");
-        }
-        assert_eq!(turned_pairs(&[1, 2], 2, 4), None);
-        assert_eq!(turned_pairs(&[], 0, 4), None);
-    }
 
     #[test]
     fn codes_are_unpacked_from_the_lowest_bits_on() {

@@ -1,0 +1,424 @@
+//! Matrices whose transposes are beside the model: they are turned while they are read.
+//!
+//! A `MatMulNBits` has the codes of a column of its weight behind one another, and
+//! `DequantizeLinear` takes them by rows. Written out in memory they would be all that a model of
+//! codes has in its file.
+
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, ensure};
+use tract_onnx::pb::{StringStringEntryProto, TensorProto};
+use tract_onnx::prelude::TractResult;
+
+use super::external::{ExternalPlace, is_external};
+use super::packed::unpack_from;
+use crate::cast::element_type::ElementType;
+use crate::cast::kernel::level::Level;
+use crate::tensor::carrier;
+use crate::tensor::late::{MatrixSource, PartReader};
+
+/// The key among the entries of a tensor's external data that says how many bytes each row of the
+/// matrix has in the file of which the tensor is the transpose. Of the elements of a row the first
+/// ones are there, as many as the tensor has rows.
+pub(crate) const TRANSPOSED: &str = "onnx-cast:bytes-of-transposed-row";
+
+/// A tensor of `columns` by `rows` elements of a type: the transpose of the matrix of `rows` that
+/// the external data of `stored` is, of each of which the first `columns` elements count. `None`
+/// where `stored` has its data elsewhere, or its bytes are no such rows.
+///
+/// What reads tensors here reads it, and nothing else does: it is for models that are made to run.
+pub fn transposed(
+    stored: &TensorProto,
+    name: &str,
+    ty: ElementType,
+    [columns, rows]: [usize; 2],
+) -> Option<TensorProto> {
+    let mut dims = stored.dims.iter().map(|dim| usize::try_from(*dim).ok());
+    let elements = dims.try_fold(1usize, |count, dim| count.checked_mul(dim?))?;
+    let bits = ElementType::from_id(stored.data_type)?.bits() as usize;
+    let bytes = elements.checked_mul(bits)?.checked_div(8)?;
+    let stride = bytes.checked_div(rows)?;
+    let is_of_rows = stride.checked_mul(rows)? == bytes && bits >= 8;
+    let is_in_pairs = ty.bits() != 4 || columns.is_multiple_of(2);
+    let has_columns = columns.checked_mul(ty.bits() as usize)?.div_ceil(8) <= stride;
+    let is_turned = matches!(ty.bits(), 4 | 8 | 32) && ty != ElementType::Bool;
+    if !(is_external(stored) && is_of_rows && is_in_pairs && has_columns && is_turned) {
+        return None;
+    }
+    let (key, value) = (TRANSPOSED.into(), stride.to_string());
+    let own = StringStringEntryProto { key, value };
+    let dims = [columns, rows].map(|dim| i64::try_from(dim).ok());
+    Some(TensorProto {
+        name: name.into(),
+        data_type: ty as i32,
+        dims: dims.into_iter().collect::<Option<_>>()?,
+        data_location: stored.data_location,
+        external_data: stored.external_data.iter().cloned().chain([own]).collect(),
+        ..TensorProto::default()
+    })
+}
+
+/// A matrix of which the rows of the transpose are in a file.
+pub(super) struct TransposedPlace {
+    place: ExternalPlace,
+    bits: u32,
+    carriers: [u8; 256],
+    /// How many rows the file has, and how many bytes each.
+    rows: usize,
+    stride: usize,
+    /// How many bytes of each count.
+    width: usize,
+    read: Mutex<Option<Turned>>,
+}
+
+/// What was read of a file, and some of it turned.
+struct Turned {
+    stored: Vec<u8>,
+    /// Which bytes of each row `columns` is made of.
+    within: Range<usize>,
+    columns: Vec<u8>,
+}
+
+/// So many bytes of each row are turned at once: a line of the cache.
+const AT_ONCE: usize = 64;
+
+impl TransposedPlace {
+    /// Of a matrix of so many columns and rows. Fails where the file has other rows than these.
+    pub(super) fn new(
+        place: ExternalPlace,
+        ty: ElementType,
+        ([columns, rows], stride): ([usize; 2], usize),
+    ) -> TractResult<TransposedPlace> {
+        let bits = ty.bits();
+        let is_in_bytes = bits >= 8 || (bits == 4 && columns.is_multiple_of(2));
+        let width = columns.checked_mul(bits as usize).map(|bits| bits / 8);
+        let width = width.filter(|width| is_in_bytes && *width <= stride);
+        let width = width.context("external data has rows of other bytes")?;
+        let (carriers, read) = (carrier::of_bytes(ty), Mutex::default());
+        Ok(TransposedPlace { place, bits, carriers, rows, stride, width, read })
+    }
+
+    /// Fills a buffer with elements, given how many bytes of a tensor's memory stand before them.
+    fn read(&self, mut before: usize, mut bytes: &mut [u8]) -> TractResult<()> {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let turned = match &mut *read {
+            Some(turned) => turned,
+            none => {
+                let mut stored = vec![0; self.rows * self.stride];
+                self.place.reader()?(0, &mut stored)?;
+                none.insert(Turned { stored, within: 0..0, columns: vec![] })
+            }
+        };
+        // A byte of a row is so many elements, each of which begins a column of so many bytes.
+        let of_byte = self.rows * 8 / self.bits.min(8) as usize;
+        while !bytes.is_empty() {
+            let place = before / of_byte;
+            ensure!(place < self.width, "the matrix has fewer elements");
+            if !turned.within.contains(&place) {
+                let left = place / AT_ONCE * AT_ONCE;
+                turned.turn(self, left..self.width.min(left + AT_ONCE))?;
+            }
+            let first = turned.within.start * of_byte;
+            let count = bytes.len().min(turned.within.end * of_byte - before);
+            let (part, rest) = bytes.split_at_mut(count);
+            self.unpack(&turned.columns, before - first, part)?;
+            (before, bytes) = (before + count, rest);
+        }
+        Ok(())
+    }
+
+    /// Elements of columns as memory has them, given how many bytes of it stand before them.
+    fn unpack(&self, columns: &[u8], before: usize, made: &mut [u8]) -> TractResult<()> {
+        if self.bits < 8 {
+            return unpack_from(columns, (self.bits, &self.carriers), before, made);
+        }
+        let held = columns.get(before..).and_then(|held| held.get(..made.len()));
+        made.copy_from_slice(held.context("the matrix has fewer elements")?);
+        Ok(())
+    }
+}
+
+impl Turned {
+    /// Turns some bytes of each row.
+    fn turn(&mut self, place: &TransposedPlace, within: Range<usize>) -> TractResult<()> {
+        let matrix = Rows { bytes: &self.stored, stride: place.stride, within: within.clone() };
+        let turned = match place.bits {
+            4 => matrix.turned_pairs(&mut self.columns),
+            8 => matrix.turned::<1>(&mut self.columns),
+            _ => matrix.turned::<4>(&mut self.columns),
+        };
+        turned.context("the rows have fewer bytes")?;
+        self.within = within;
+        Ok(())
+    }
+}
+
+impl MatrixSource for TransposedPlace {
+    fn reader(&self) -> TractResult<PartReader<'_>> {
+        Ok(Box::new(|before, bytes| self.read(before, bytes)))
+    }
+
+    fn block(&self) -> usize {
+        // It fits into a cache.
+        1 << 18
+    }
+
+    fn is_read_by_parts(&self, _: usize, _: usize) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for TransposedPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the transpose of {} rows, {:?}", self.rows, self.place)
+    }
+}
+
+/// Bytes of the rows of a matrix, one behind the other.
+struct Rows<'a> {
+    bytes: &'a [u8],
+    stride: usize,
+    within: Range<usize>,
+}
+
+impl Rows<'_> {
+    /// These bytes of all rows as the columns that they are of elements of `WIDTH` bytes.
+    fn turned<const WIDTH: usize>(&self, turned: &mut Vec<u8>) -> Option<()> {
+        let rows = self.bytes.len().checked_div(self.stride)?;
+        turned.resize(rows.checked_mul(self.within.len())?, 0);
+        for (place, row) in self.bytes.chunks_exact(self.stride).enumerate() {
+            let elements = row.get(self.within.clone())?.as_chunks::<WIDTH>().0;
+            let made = turned.as_chunks_mut::<WIDTH>().0.iter_mut().skip(place).step_by(rows);
+            elements.iter().zip(made).for_each(|(x, made)| *made = *x);
+        }
+        Some(())
+    }
+
+    /// The same of codes of 4 bits, two to a byte, before and after.
+    fn turned_pairs(&self, turned: &mut Vec<u8>) -> Option<()> {
+        let Rows { bytes, stride, .. } = *self;
+        let rows = bytes.len().checked_div(stride)?;
+        turned.resize(rows.checked_mul(self.within.len())?, 0);
+        // Of an odd number of rows every other column begins in the middle of a byte, which the
+        // last code of the column before it begins.
+        let (is_odd, middle) = (rows % 2 == 1, rows / 2);
+        let low = |one: u64, other: u64| one & LOW | (other & LOW) << 4;
+        self.turn_columns((turned, rows, 0), low)?;
+        let high = |one: u64, other: u64| (one >> 4) & LOW | other & (LOW << 4);
+        let rest = bytes.get(if is_odd { stride } else { 0 }..)?;
+        let rest = Rows { bytes: rest, within: self.within.clone(), ..*self };
+        rest.turn_columns((turned, rows, middle + rows % 2), high)?;
+        if is_odd {
+            let first = bytes.get(self.within.clone())?;
+            let last = bytes.get((rows - 1) * stride..)?.get(self.within.clone())?;
+            let middles = turned.get_mut(middle..)?.iter_mut().step_by(rows);
+            for ((first, last), made) in first.iter().zip(last).zip(middles) {
+                *made = last & 15 | first & 0xf0;
+            }
+        }
+        Some(())
+    }
+
+    /// Puts what becomes of each pair of rows into columns, those of as many squares at once: of
+    /// the first byte of each row into the first column, which begins at a place, and the next ones
+    /// so many bytes behind.
+    fn turn_columns(
+        &self,
+        (turned, behind, first): (&mut [u8], usize, usize),
+        pair: impl Fn(u64, u64) -> u64,
+    ) -> Option<()> {
+        let Rows { bytes, stride, within } = self;
+        let double = (2 * stride).max(1);
+        // As many columns as are written at once are lines that the cache holds.
+        for left in within.clone().step_by(SIDE * SIDE) {
+            for (group, pairs) in bytes.chunks(SIDE * double).enumerate() {
+                let count = pairs.len() / double;
+                let mut squares = [[0; SIDE]; SIDE];
+                for (paired, rows) in squares.iter_mut().zip(pairs.chunks_exact(double)) {
+                    let (one, other) = rows.split_at_checked(*stride)?;
+                    let [one, other] = [one, other].map(|row| row.get(left..within.end));
+                    let (one, other) = (words(one?), words(other?));
+                    for (place, (one, other)) in paired.iter_mut().zip(one.into_iter().zip(other)) {
+                        *place = pair(one, other);
+                    }
+                }
+                Level::best().run(
+                    #[inline(always)]
+                    || transpose(&mut squares),
+                );
+                let at = (left - within.start) * behind + first + group * SIDE;
+                let made = turned.get_mut(at..)?.chunks_mut(behind.max(1));
+                let columns =
+                    (0..SIDE * SIDE).map(|at| squares[at % SIDE][at / SIDE].to_le_bytes());
+                for (column, made) in columns.zip(made.take(within.end - left)) {
+                    match made.first_chunk_mut().filter(|_| count == SIDE) {
+                        Some(made) => *made = column,
+                        None => made.get_mut(..count)?.copy_from_slice(column.get(..count)?),
+                    }
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+/// The lower half of each byte.
+const LOW: u64 = 0x0f0f_0f0f_0f0f_0f0f;
+
+/// How many bytes a square has along either side, and how many squares are transposed at once.
+const SIDE: usize = 8;
+
+/// A word of each of these squares.
+type Words = [u64; SIDE];
+
+/// The first bytes as words, whose lowest byte is the first; zeros stand for those that are not
+/// there.
+#[inline(always)]
+fn words(bytes: &[u8]) -> Words {
+    let mut words = [0; SIDE];
+    match bytes.first_chunk::<{ SIDE * SIDE }>() {
+        Some(bytes) => {
+            let bytes = bytes.as_chunks().0;
+            words
+                .iter_mut()
+                .zip(bytes)
+                .for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+        }
+        None => {
+            for (word, bytes) in words.iter_mut().zip(bytes.chunks(SIDE)) {
+                *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            }
+        }
+    }
+    words
+}
+
+/// Transposes squares of bytes: each word is a row of one, and its lowest byte is the first.
+#[inline(always)]
+fn transpose(squares: &mut [Words; SIDE]) {
+    let mut swap = |distance: usize, mask: u64| {
+        let bits = 8 * distance;
+        for place in (0..SIDE).filter(|place| place & distance == 0) {
+            let (mut ones, mut others) = (squares[place], squares[place + distance]);
+            for (one, other) in ones.iter_mut().zip(&mut others) {
+                let (first, second) = (*one, *other);
+                *one = first & mask | (second & mask) << bits;
+                *other = (first >> bits) & mask | second & !mask;
+            }
+            (squares[place], squares[place + distance]) = (ones, others);
+        }
+    };
+    swap(1, 0x00ff_00ff_00ff_00ff);
+    swap(2, 0x0000_ffff_0000_ffff);
+    swap(4, 0x0000_0000_ffff_ffff);
+}
+
+#[cfg(test)]
+mod tests {
+    use onnx_cast_graph::external_data;
+    use tract_onnx::prelude::Tensor;
+
+    use super::*;
+    use crate::tensor::late;
+    use crate::tensor::proto::{read, read_late};
+
+    /// What stands in a file, given how many rows of how many bytes.
+    fn stored(rows: usize, stride: usize) -> Vec<u8> {
+        (0..rows * stride).map(|place| (place * 37 % 256) as u8).collect()
+    }
+
+    /// The element of a row of the file.
+    fn element(bytes: &[u8], (stride, bits): (usize, u32), row: usize, place: usize) -> Vec<u8> {
+        let row = &bytes[row * stride..];
+        match bits {
+            4 => vec![row[place / 2] >> (place % 2 * 4) & 15],
+            8 => vec![row[place]],
+            _ => row[place * 4..][..4].to_vec(),
+        }
+    }
+
+    #[test]
+    fn what_is_read_of_a_transpose_is_the_matrix() -> TractResult<()> {
+        let folder = std::env::temp_dir().join(format!("onnx-cast-turned-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        let types = [ElementType::Uint4, ElementType::Uint8, ElementType::Float];
+        for (columns, stride, rows) in [
+            (2, 1, 2),
+            (6, 28, 4),
+            (134, 600, 10),
+            (64, 256, 66),
+            (2, 8, 1),
+            (134, 540, 7),
+            (30, 120, 17),
+            (290, 1200, 51),
+        ] {
+            let bytes = stored(rows, stride);
+            std::fs::write(folder.join("w.data"), [&[1, 2, 3][..], &bytes].concat())?;
+            let held = TensorProto {
+                dims: vec![rows as i64, 1, stride as i64],
+                data_type: ElementType::Uint8 as i32,
+                data_location: Some(1),
+                external_data: external_data("w.data", 3, bytes.len() as u64),
+                ..TensorProto::default()
+            };
+            for ty in types {
+                let place = format!("{ty}, {columns} of {stride} bytes, {rows} rows");
+                let Some(proto) = transposed(&held, "w", ty, [columns, rows]) else {
+                    assert!(columns * ty.bits() as usize / 8 > stride, "{place}");
+                    continue;
+                };
+                let wanted: Vec<u8> = (0..columns * rows)
+                    .flat_map(|at| element(&bytes, (stride, ty.bits()), at % rows, at / rows))
+                    .collect();
+                let all = read(&proto, Some(&folder))?.1;
+                assert_eq!((all.as_bytes(), all.shape()), (&*wanted, &[columns, rows][..]));
+                let (_, late) = read_late(&proto, Some(&folder))?;
+                assert!(late::is_late(&late));
+                let width = rows * wanted.len() / (columns * rows);
+                for row in [0, columns / 2, columns - 1, columns / 3] {
+                    let part: Tensor = late.slice(0, row, columns.min(row + 2))?;
+                    assert_eq!(part.as_bytes(), &wanted[row * width..][..part.as_bytes().len()]);
+                }
+            }
+        }
+        Ok(std::fs::remove_dir_all(folder)?)
+    }
+
+    #[test]
+    fn what_is_no_transpose_is_refused() -> TractResult<()> {
+        let held = TensorProto {
+            dims: vec![3, 4],
+            data_type: ElementType::Uint8 as i32,
+            data_location: Some(1),
+            external_data: external_data("w.data", 0, 12),
+            ..TensorProto::default()
+        };
+        let of = |held: &TensorProto, ty, sizes| transposed(held, "w", ty, sizes);
+        let sound = of(&held, ElementType::Uint4, [6, 3]).context("a tensor")?;
+        assert!(of(&held, ElementType::Uint4, [10, 3]).is_none());
+        assert!(of(&held, ElementType::Uint4, [5, 3]).is_none());
+        assert!(of(&held, ElementType::Uint8, [4, 5]).is_none());
+        assert!(of(&held, ElementType::Uint8, [4, 0]).is_none());
+        assert!(of(&held, ElementType::Uint2, [6, 3]).is_none());
+        let inside = TensorProto { data_location: None, ..held.clone() };
+        assert!(of(&inside, ElementType::Uint4, [6, 3]).is_none());
+        let folder = std::env::temp_dir().join(format!("onnx-cast-no-turn-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        let error = |proto: &TensorProto| read(proto, Some(&folder)).err().map(|e| e.to_string());
+        std::fs::write(folder.join("w.data"), [0; 11])?;
+        assert!(error(&sound).is_some_and(|error| error.contains("holds 0 bytes from offset 11")));
+        std::fs::write(folder.join("w.data"), [0; 12])?;
+        assert_eq!(error(&sound), None);
+        let flat = TensorProto { dims: vec![18], ..sound.clone() };
+        assert!(error(&flat).is_some());
+        let wide = TensorProto { dims: vec![10, 3], ..sound.clone() };
+        assert!(error(&wide).is_some_and(|error| error.contains("rows of other bytes")));
+        let many = TensorProto { dims: vec![6, i64::MAX / 16], ..sound };
+        assert!(error(&many).is_some());
+        Ok(std::fs::remove_dir_all(folder)?)
+    }
+}
