@@ -146,7 +146,7 @@ impl Quantization {
     ) -> TractResult<Prepared> {
         check(scale, self.quantizer.scale(), "scale")?;
         if let Some(zero_point) = zero_point {
-            self.check_zero_point(zero_point)?;
+            check(zero_point, self.quantizer.zero_point(), "zero point")?;
             check_shape_of_zero_points(zero_point.shape(), scale.shape())?;
         }
         let zero_bytes = match zero_point {

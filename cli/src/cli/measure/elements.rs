@@ -221,6 +221,12 @@ impl<'a> ElementReader<'a> {
         read.context("its elements cannot be read")
     }
 
+    /// Some of them as they are, where they are FLOAT in a tensor; `None` of others, and where they
+    /// cannot be read.
+    pub(crate) fn floats(&mut self, places: Range<usize>) -> Option<&[f32]> {
+        self.reader.as_mut()?.floats(places)
+    }
+
     /// What was read last; nothing of integers of 64 bits.
     pub(crate) fn reals(&self) -> &[f64] {
         &self.reals

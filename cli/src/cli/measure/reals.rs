@@ -97,10 +97,26 @@ impl<'a> NumberReader<'a> {
     /// Puts some of the elements in the place of other numbers; `None` for text, and where they
     /// cannot be read.
     pub(crate) fn read(&mut self, places: Range<usize>, numbers: &mut Vec<f64>) -> Option<()> {
-        let NumberReader { ty, tensor, rows, .. } = self;
         numbers.resize(places.len(), 0.0);
+        let ty = self.ty;
+        let (tensor, places) = self.held(places)?;
+        fill(ty, tensor, places, numbers)
+    }
+
+    /// Some of the elements, where they are FLOAT; `None` of others, and where they cannot be read.
+    pub(crate) fn floats(&mut self, places: Range<usize>) -> Option<&[f32]> {
+        if self.ty != ElementType::Float {
+            return None;
+        }
+        let (tensor, places) = self.held(places)?;
+        tensor.as_plain_ram()?.as_slice::<f32>().ok()?.get(places)
+    }
+
+    /// A tensor that has some of the elements, and which of its own they are.
+    fn held(&mut self, places: Range<usize>) -> Option<(&Tensor, Range<usize>)> {
+        let NumberReader { tensor, rows, .. } = self;
         let (&[_, columns], None) = (tensor.shape(), tensor.as_plain_ram()) else {
-            return fill(*ty, tensor, places, numbers);
+            return Some((*tensor, places));
         };
         let is_held = |(first, held): &(usize, Tensor)| {
             (*first..=first + held.len()).contains(&places.end) && *first <= places.start
@@ -111,7 +127,7 @@ impl<'a> NumberReader<'a> {
             *rows = Some((row * columns, tensor.slice(0, row, end).ok()?));
         }
         let (first, held) = rows.as_ref()?;
-        fill(*ty, held, places.start - first..places.end - first, numbers)
+        Some((held, places.start - first..places.end - first))
     }
 }
 

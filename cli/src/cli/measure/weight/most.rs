@@ -46,16 +46,29 @@ impl Most {
         let mut nearest = half_steps.map(NearestReader::of);
         let [mut x, mut y] = both.map(ElementReader::of);
         for places in blocks(reference.len()) {
+            if let Some(reader) = &mut nearest {
+                let floats = x.floats(places.clone()).zip(y.floats(places.clone()));
+                let part = match floats {
+                    Some(floats) => reader.add(&places, floats),
+                    None => {
+                        x.read(places.clone())?;
+                        y.read(places.clone())?;
+                        reader.add(&places, (x.reals(), y.reals()))
+                    }
+                };
+                match part {
+                    Some(part) if most.add_nearest(&part, grid) => continue,
+                    Some(_) => (),
+                    None => nearest = None,
+                }
+            }
             x.read(places.clone())?;
             y.read(places.clone())?;
             let reals = (x.reals(), y.reals());
-            let part = nearest.as_mut().and_then(|nearest| nearest.add(&places, reals));
-            if part.is_none_or(|part| !most.add_nearest(&part, grid)) {
-                Level::best().run(
-                    #[inline(always)]
-                    || most.add(&places, reals, grid),
-                );
-            }
+            Level::best().run(
+                #[inline(always)]
+                || most.add(&places, reals, grid),
+            );
             if most.left.len() > LEFT {
                 return Ok(None);
             }

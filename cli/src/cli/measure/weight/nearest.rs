@@ -1,6 +1,7 @@
 //! A weight whose codes are the nearest ones to the reference's values, as they are that quantisers
 //! round: what it is off is known then, and that half a step explains each of its values.
 
+use std::array;
 use std::ops::Range;
 
 use tract_onnx_cast::kernel::Level;
@@ -58,10 +59,10 @@ impl<'a> NearestReader<'a> {
 
     /// Adds some of the reference's values and what codes stand for in their place. `None` where a
     /// code is not the nearest one, there or before.
-    pub(super) fn add(
+    pub(super) fn add<T: Copy + Into<f64>>(
         &mut self,
         places: &Range<usize>,
-        (want, got): (&[f64], &[f64]),
+        (want, got): (&[T], &[T]),
     ) -> Option<NearestPart> {
         let NearestReader { half_steps, doubts, found } = self;
         let mut sums = found.take()?;
@@ -87,25 +88,29 @@ impl<'a> NearestReader<'a> {
 impl NearestCodes {
     /// Adds values, if all are numbers within half a step.
     #[inline(always)]
-    fn add(&mut self, (want, got): (&[f64], &[f64]), half_steps: &[f64]) -> Option<NearestPart> {
+    fn add<T: Copy + Into<f64>>(
+        &mut self,
+        (want, got): (&[T], &[T]),
+        half_steps: &[f64],
+    ) -> Option<NearestPart> {
         let (mut rounded, mut peak, mut bound) = (Rounded::default(), 0.0f64, 0.0f64);
         let sides = want.chunks(AT_ONCE).zip(got.chunks(AT_ONCE)).zip(half_steps.chunks(AT_ONCE));
         for ((want, got), half_steps) in sides {
             let mut sums = Sums::default();
-            let [all_want, all_got, all_steps] =
-                [want, got, half_steps].map(<[f64]>::as_chunks::<SIDE_BY_SIDE>);
+            let [all_want, all_got] = [want, got].map(<[T]>::as_chunks::<SIDE_BY_SIDE>);
+            let all_steps = half_steps.as_chunks::<SIDE_BY_SIDE>();
             let each = all_want.0.iter().zip(all_got.0).zip(all_steps.0);
             for ((want, got), half_steps) in each {
-                sums.add(want, got, half_steps);
+                sums.add(want.map(T::into), got.map(T::into), *half_steps);
             }
             // Values that are exactly 0 count for nothing beside those that are left.
-            let (mut rest, count) = ([[0.0; SIDE_BY_SIDE]; 3], all_want.1.len());
+            let count = all_want.1.len();
             if count > 0 {
-                let lefts = [all_want.1, all_got.1, all_steps.1];
-                rest.iter_mut()
-                    .zip(lefts)
-                    .for_each(|(rest, left)| rest[..count].copy_from_slice(left));
-                sums.add(&rest[0], &rest[1], &rest[2]);
+                let number = |side: &[T], place| side.get(place).map_or(0.0, |x: &T| (*x).into());
+                let [want, got] =
+                    [all_want.1, all_got.1].map(|side| array::from_fn(|at| number(side, at)));
+                let steps = |place| all_steps.1.get(place).copied().unwrap_or_default();
+                sums.add(want, got, array::from_fn(steps));
                 let padding = sums.exact.iter_mut().skip(count);
                 padding.for_each(|exact| *exact -= 1);
             }
@@ -130,9 +135,9 @@ impl Sums {
     #[inline(always)]
     fn add(
         &mut self,
-        want: &[f64; SIDE_BY_SIDE],
-        got: &[f64; SIDE_BY_SIDE],
-        half_steps: &[f64; SIDE_BY_SIDE],
+        want: [f64; SIDE_BY_SIDE],
+        got: [f64; SIDE_BY_SIDE],
+        half_steps: [f64; SIDE_BY_SIDE],
     ) {
         let greater = |x: f64, most: f64| if x > most { x } else { most };
         for side in 0..SIDE_BY_SIDE {

@@ -64,7 +64,12 @@ impl CodeSteps {
 
     /// How far each of some elements, which are these numbers, may be off: put in the place of
     /// other doubts.
-    pub(crate) fn doubts_in(&self, places: Range<usize>, values: &[f64], doubts: &mut Vec<f64>) {
+    pub(crate) fn doubts_in<T: Copy + Into<f64>>(
+        &self,
+        places: Range<usize>,
+        values: &[T],
+        doubts: &mut Vec<f64>,
+    ) {
         doubts.resize(values.len(), 0.0);
         let (mut place, mut left, mut values) = (places.start, &mut **doubts, values);
         while place < places.end && !left.is_empty() {
@@ -83,10 +88,10 @@ impl CodeSteps {
 
     /// Puts how far elements may be off that have one scale, or each its own.
     #[inline(always)]
-    fn put(&self, scales: &[f64], values: &[f64], doubts: &mut [f64]) {
+    fn put<T: Copy + Into<f64>>(&self, scales: &[f64], values: &[T], doubts: &mut [f64]) {
         // The compiler does not know that these stay the same while doubts are written.
         let (share, least) = (self.share, self.least);
-        let doubt = |scale: f64, x: f64| scale + (least + relative(x, share));
+        let doubt = |scale: f64, x: T| scale + (least + relative(x.into(), share));
         let places = doubts.iter_mut().zip(values);
         match scales {
             [scale] => places.for_each(|(place, x)| *place = doubt(*scale, *x)),
