@@ -6,9 +6,9 @@
 //! every tensor is wanted: so [`Interpreter`] walks the [`Graph`] in topological order (`run`).
 //! Each node is a model of its own, of the types and shapes that are there: it goes through the
 //! same passes and is built by the same operators as in a plan (`node`), so both ways give the same
-//! values. Nodes that are alike in all but their values share what was built. A `value` is dropped
-//! behind its last use (`schedule`), a weight is read where it is needed, and what a model makes of
-//! weights alone may be asked for (`constants`).
+//! values. Nodes that are alike in all but their values share what was built, and those of the same
+//! `attributes` these. A `value` is dropped behind its last use (`schedule`), a weight is read where
+//! it is needed, and what a model makes of weights alone may be asked for (`constants`).
 //!
 //! What decides which nodes run (`If`, `Loop`, `Scan`) and what holds several tensors (sequences,
 //! optionals) is run here (`operators`, `control`, `scan`, `sequences`, each body by `inner`), and
@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+mod attributes;
 mod constants;
 mod control;
 mod counted;
@@ -108,6 +109,7 @@ impl Interpreter {
         let missing = folder.and_then(|folder| beside::missing(&proto, folder).next());
         let mut graph = onnx.inlined(proto, folder).map_err(Error::of)?;
         missing.map_or(Ok(()), Err)?;
+        attributes::share(&mut graph);
         let sizes = declare_sizes(&mut graph).into();
         let schedules = Arc::new(Schedules::of(&graph));
         let builder = Builder::new(onnx, graph.model().clone(), folder.map(Path::to_path_buf));

@@ -188,7 +188,7 @@ impl Builder {
             op_type: op.into(),
             input: names.collect(),
             output: vec![output],
-            attribute: if op == node.op_type { node.attributes.clone() } else { vec![] },
+            attribute: if op == node.op_type { node.attributes.to_vec() } else { vec![] },
             ..NodeProto::default()
         });
         let run = || {
