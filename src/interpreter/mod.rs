@@ -7,8 +7,8 @@
 //! Each node is a model of its own, of the types and shapes that are there: it goes through the
 //! same passes and is built by the same operators as in a plan (`node`), so both ways give the same
 //! values. Nodes that are alike in all but their values share what was built, and those of the same
-//! `attributes` these. A `value` is dropped behind its last use (`schedule`), a weight is read where
-//! it is needed, and what a model makes of weights alone may be asked for (`constants`).
+//! `attributes` these. A `value` is dropped behind its last use (`schedule`), a weight is read
+//! where it is needed, and what a model makes of weights alone may be asked for (`constants`).
 //!
 //! What decides which nodes run (`If`, `Loop`, `Scan`) and what holds several tensors (sequences,
 //! optionals) is run here (`operators`, `control`, `scan`, `sequences`, each body by `inner`), and
