@@ -62,6 +62,11 @@ impl<K, T> Default for Arena<K, T> {
 }
 
 impl<K: Handle, T> Arena<K, T> {
+    /// Makes room for so many more, and for no others if there was none before.
+    pub(crate) fn reserve(&mut self, more: usize) {
+        self.items.reserve(more);
+    }
+
     pub(crate) fn add(&mut self, item: T) -> K {
         self.items.push(item);
         K::new(self.items.len() - 1)

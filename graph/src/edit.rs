@@ -386,7 +386,7 @@ impl Graph {
             name: node.name.to_string(),
             op_type: node.op_type.clone(),
             domain: node.domain.clone(),
-            attribute: node.attributes.clone(),
+            attribute: node.attributes.to_vec(),
             doc_string: node.doc_string.to_string(),
         }
     }

@@ -61,7 +61,7 @@ impl Graph {
     ) -> NodeProto {
         let attributes = std::mem::take(&mut self.nodes.get_mut(id).attributes);
         let mut proto = self.proto(id);
-        proto.attribute = attributes;
+        proto.attribute = attributes.into();
         for held in self.node(id).bodies.clone() {
             let graph = self.export_body(held.body, finish);
             let name = held.attribute;

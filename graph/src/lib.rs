@@ -86,8 +86,9 @@ pub use new_node::{
     ints_attribute, message_node, named_value, sized_type, value_attribute,
 };
 pub use node::{
-    HeldBody, Node, NodeView, all_graphs, all_tensors, attribute, attribute_type, default_opset,
-    has_bodies, int, is_default_domain, one_domain, subgraphs, tensor_type, tensor_type_mut, word,
+    Attributes, HeldBody, Node, NodeView, all_graphs, all_tensors, attribute, attribute_type,
+    default_opset, has_bodies, int, is_default_domain, one_domain, subgraphs, tensor_type,
+    tensor_type_mut, word,
 };
 pub use order::{free_names, given, needed, sorted};
 pub use part::Given;

@@ -10,6 +10,7 @@ use tract_onnx::pb::{
 
 use crate::Graph;
 use crate::arena::{BodyId, NodeId, ValueId};
+use crate::node::Attributes;
 
 /// Where a node is put.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +50,7 @@ pub struct NewNode {
     /// What it makes.
     pub outputs: Vec<Made>,
     /// Its attributes, none of which holds a graph.
-    pub attributes: Vec<AttributeProto>,
+    pub attributes: Attributes,
 }
 
 impl NewNode {
@@ -69,8 +70,8 @@ impl NewNode {
     }
 
     /// The same with these attributes.
-    pub fn with(self, attributes: Vec<AttributeProto>) -> NewNode {
-        NewNode { attributes, ..self }
+    pub fn with(self, attributes: impl Into<Attributes>) -> NewNode {
+        NewNode { attributes: attributes.into(), ..self }
     }
 }
 

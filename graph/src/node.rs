@@ -1,6 +1,7 @@
 //! Nodes, and what everybody asks of one: what messages call it, whose operator it is, its
 //! attributes.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use tract_onnx::pb::attribute_proto::AttributeType;
@@ -20,7 +21,7 @@ pub struct Node {
     /// The operator's domain.
     pub domain: String,
     /// Its attributes, those that hold graphs excepted.
-    pub attributes: Vec<AttributeProto>,
+    pub attributes: Attributes,
     /// The documentation of the file.
     pub doc_string: Box<str>,
     /// The version of the default domain by which the operator is understood: the model's, or that
@@ -41,6 +42,46 @@ pub struct Node {
     pub(crate) bodies: Vec<HeldBody>,
     pub(crate) previous: Option<NodeId>,
     pub(crate) next: Option<NodeId>,
+}
+
+/// The attributes of a node. Clones are one list until one of them is changed: a message of an
+/// attribute takes more than a thousand bytes, and a deep model has few lists that differ.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Attributes(Arc<Vec<AttributeProto>>);
+
+impl From<Vec<AttributeProto>> for Attributes {
+    fn from(attributes: Vec<AttributeProto>) -> Attributes {
+        Attributes(Arc::new(attributes))
+    }
+}
+
+impl From<Attributes> for Vec<AttributeProto> {
+    fn from(Attributes(attributes): Attributes) -> Vec<AttributeProto> {
+        Arc::unwrap_or_clone(attributes)
+    }
+}
+
+impl Deref for Attributes {
+    type Target = Vec<AttributeProto>;
+
+    fn deref(&self) -> &Vec<AttributeProto> {
+        &self.0
+    }
+}
+
+impl<'a> IntoIterator for &'a Attributes {
+    type Item = &'a AttributeProto;
+    type IntoIter = std::slice::Iter<'a, AttributeProto>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl DerefMut for Attributes {
+    fn deref_mut(&mut self) -> &mut Vec<AttributeProto> {
+        Arc::make_mut(&mut self.0)
+    }
 }
 
 /// A body that an attribute of a node holds.

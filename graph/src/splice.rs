@@ -110,7 +110,7 @@ impl Graph {
         let mut held: Vec<Option<HeldBody>> = held.into_iter().map(Some).collect();
         for id in nodes {
             let attributes = std::mem::take(&mut self.nodes.get_mut(id).attributes);
-            for attribute in attributes {
+            for attribute in Vec::from(attributes) {
                 let is_meant = |held: &&mut Option<HeldBody>| {
                     held.as_ref().is_some_and(|held| held.attribute == attribute.ref_attr_name)
                 };

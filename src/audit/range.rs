@@ -18,7 +18,9 @@ pub struct Range {
     pub nans: u64,
     /// How many were infinite.
     pub infinities: u64,
-    /// By exponent, from -1074; only as long as it needs to be.
+    /// The exponent that the histogram begins with.
+    first: i32,
+    /// By exponent; no longer than it needs to be at either end.
     histogram: Vec<u64>,
 }
 
@@ -26,7 +28,7 @@ impl Range {
     /// How many finite values x, zero excepted, have each ⌊log₂|x|⌋; in ascending order, those with
     /// none left out.
     pub fn histogram(&self) -> impl Iterator<Item = (i32, u64)> {
-        let counts = EXPONENTS.zip(self.histogram.iter().copied());
+        let counts = (self.first..).zip(self.histogram.iter().copied());
         counts.filter(|(_, count)| *count > 0)
     }
 
@@ -67,14 +69,23 @@ impl Range {
     }
 
     pub(super) fn add_exponent(&mut self, exponent: i32, elements: u64) {
-        let Ok(place) = usize::try_from(exponent - EXPONENTS.start) else { return };
-        if elements > 0 && exponent < EXPONENTS.end {
-            if self.histogram.len() <= place {
-                self.histogram.resize(place + 1, 0);
-            }
-            if let Some(count) = self.histogram.get_mut(place) {
-                *count += elements;
-            }
+        if elements == 0 || !EXPONENTS.contains(&exponent) {
+            return;
+        }
+        if self.histogram.is_empty() {
+            self.first = exponent;
+        }
+        if exponent < self.first {
+            let more = self.first.abs_diff(exponent) as usize;
+            self.histogram.splice(..0, std::iter::repeat_n(0, more));
+            self.first = exponent;
+        }
+        let place = exponent.abs_diff(self.first) as usize;
+        if self.histogram.len() <= place {
+            self.histogram.resize(place + 1, 0);
+        }
+        if let Some(count) = self.histogram.get_mut(place) {
+            *count += elements;
         }
     }
 
@@ -89,5 +100,26 @@ impl Range {
         for (exponent, count) in other.histogram() {
             self.add_exponent(exponent, count);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_is_the_same_in_any_order() {
+        let range = |exponents: &[i32]| {
+            let mut range = Range::default();
+            exponents.iter().for_each(|exponent| range.add_exponent(*exponent, 2));
+            range
+        };
+        let all = range(&[3, -1074, 0, 1023, 3, 1024, -1075]);
+        let wanted = [(-1074, 2), (0, 2), (3, 4), (1023, 2)];
+        assert_eq!(all.histogram().collect::<Vec<_>>(), wanted);
+        assert_eq!(all, range(&[1023, 3, 3, 0, -1074]));
+        let mut merged = range(&[3, 1023]);
+        merged.merge(&range(&[-1074, 0, 3]));
+        assert_eq!(merged, all);
     }
 }

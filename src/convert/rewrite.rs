@@ -204,7 +204,7 @@ fn cast(name: String, inputs: &[ValueId], to: ElementType, output: Made) -> NewN
     NewNode {
         name,
         outputs: vec![output],
-        attributes: vec![int_attribute("to", to as i64)],
+        attributes: vec![int_attribute("to", to as i64)].into(),
         ..NewNode::of("Cast", inputs, "")
     }
 }

@@ -6,9 +6,9 @@
 //! every tensor is wanted: so [`Interpreter`] walks the [`Graph`] in topological order (`run`).
 //! Each node is a model of its own, of the types and shapes that are there: it goes through the
 //! same passes and is built by the same operators as in a plan (`node`), so both ways give the same
-//! values. Nodes that are alike in all but their values share what was built. A `value` is dropped
-//! behind its last use (`schedule`), a weight is read where it is needed, and what a model makes of
-//! weights alone may be asked for (`constants`).
+//! values. Nodes that are alike in all but their values share what was built, and those of the same
+//! `attributes` these. A `value` is dropped behind its last use (`schedule`), a weight is read
+//! where it is needed, and what a model makes of weights alone may be asked for (`constants`).
 //!
 //! What decides which nodes run (`If`, `Loop`, `Scan`) and what holds several tensors (sequences,
 //! optionals) is run here (`operators`, `control`, `scan`, `sequences`, each body by `inner`), and
@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+mod attributes;
 mod constants;
 mod control;
 mod counted;
@@ -33,6 +34,7 @@ mod sequences;
 mod value;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use onnx_cast_graph::{BodyId, Graph, NodeId, Origin, Table, ValueId, counted, named_value};
 use tract_onnx::pb::{ModelProto, ValueInfoProto};
@@ -72,12 +74,12 @@ use value::RuntimeValue;
 /// # tract_onnx_cast::Result::Ok(())
 /// ```
 pub struct Interpreter {
-    graph: Graph,
+    graph: Arc<Graph>,
     /// The symbols that weights make numbers.
-    sizes: Vec<(String, i64)>,
+    sizes: Arc<[(String, i64)]>,
     builder: Builder,
-    schedules: Schedules,
-    runners: Table<NodeId, NodeRunner>,
+    schedules: Arc<Schedules>,
+    runners: Arc<Table<NodeId, NodeRunner>>,
 }
 
 impl Interpreter {
@@ -107,11 +109,25 @@ impl Interpreter {
         let missing = folder.and_then(|folder| beside::missing(&proto, folder).next());
         let mut graph = onnx.inlined(proto, folder).map_err(Error::of)?;
         missing.map_or(Ok(()), Err)?;
-        let sizes = declare_sizes(&mut graph);
-        let schedules = Schedules::of(&graph);
-        let builder = Builder::new(onnx, &graph, folder);
-        let runners = runners(&graph);
-        Ok(Interpreter { graph, sizes, builder, schedules, runners })
+        attributes::share(&mut graph);
+        let sizes = declare_sizes(&mut graph).into();
+        let schedules = Arc::new(Schedules::of(&graph));
+        let builder = Builder::new(onnx, graph.model().clone(), folder.map(Path::to_path_buf));
+        let runners = Arc::new(runners(&graph));
+        Ok(Interpreter { graph: Arc::new(graph), sizes, builder, schedules, runners })
+    }
+
+    /// The same model, which is shared, with its nodes built by a plug-in that is set up otherwise.
+    /// Limits and types that are overlooked have judged the model when it was read.
+    pub fn built_by(&self, onnx: CastOnnx) -> Interpreter {
+        let Interpreter { graph, sizes, builder, schedules, runners } = self;
+        Interpreter {
+            graph: graph.clone(),
+            sizes: sizes.clone(),
+            builder: Builder::new(onnx, graph.model().clone(), builder.folder.clone()),
+            schedules: schedules.clone(),
+            runners: runners.clone(),
+        }
     }
 
     /// Has an audit of this model ([`Survey::audit`](crate::survey::Survey::audit)) count what its

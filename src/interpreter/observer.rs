@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use onnx_cast_graph::{NodeId, ValueId};
-use tract_onnx::pb::AttributeProto;
+use onnx_cast_graph::{Attributes, NodeId, ValueId};
 use tract_onnx::prelude::Tensor;
 
 use super::Interpreter;
@@ -136,7 +135,7 @@ pub struct NodeRun<'a> {
     /// The version of the default domain by which the operator is understood.
     pub opset: i64,
     /// Its attributes, those that hold graphs excepted.
-    pub attributes: &'a [AttributeProto],
+    pub attributes: &'a Attributes,
     /// What it was given, by place; `None` for what is not given, and for what is no tensor.
     pub inputs: Vec<Option<ObservedTensor>>,
 }

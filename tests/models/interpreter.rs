@@ -416,7 +416,8 @@ fn counted(path: &Path, inputs: &[Typed]) -> TractResult<[Vec<AuditRow>; 2]> {
         Ok(())
     };
     without_panic(run)?;
-    let interpreter = Interpreter::open(onnx, path)?;
+    // As a model is read that runs in other ways as well.
+    let interpreter = Interpreter::open(tract_onnx_cast::onnx(), path)?.built_by(onnx);
     interpreter.watch(&walked);
     let given = inputs.iter().map(|typed| OnnxTensor::new(typed.ty, typed.tensor.clone()));
     interpreter.run(given.collect::<Result<_, _>>()?)?;

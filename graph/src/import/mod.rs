@@ -13,7 +13,7 @@ use crate::arena::{Arena, BodyId, NodeId, ValueId};
 use crate::body::Body;
 use crate::names::{At, Misnamed, NamePool};
 use crate::new_node::Place;
-use crate::node::{HeldBody, Node, NodeView, default_opset};
+use crate::node::{Attributes, HeldBody, Node, NodeView, default_opset};
 use crate::order::sorted;
 use crate::trace::Changes;
 use crate::value::Origin;
@@ -107,6 +107,9 @@ impl Reader<'_> {
     pub(crate) fn body(&mut self, body: BodyId, mut proto: GraphProto) {
         let nodes = std::mem::take(&mut proto.node);
         let order = self.check(&proto, &nodes);
+        let made: usize = nodes.iter().map(|node| node.output.len()).sum();
+        self.graph.nodes.reserve(nodes.len());
+        self.graph.values.reserve(proto.input.len() + proto.initializer.len() + made);
         self.scopes.push(HashMap::new());
         self.given(body, &mut proto);
         let declared = declarations(&mut proto);
@@ -217,7 +220,7 @@ impl Reader<'_> {
             name,
             op_type: proto.op_type,
             domain: proto.domain,
-            attributes: vec![],
+            attributes: Attributes::default(),
             doc_string: proto.doc_string.into(),
             opset: self.region.opset,
             path,

@@ -228,7 +228,8 @@ fn store(
     let mut attributes = vec![int_attribute("axis", codes.axis as i64)];
     attributes.extend(codes.block.map(|block| int_attribute("block_size", block as i64)));
     let new = NewNode::of("DequantizeLinear", &[value, scale], format!("{name}_dequantized"));
-    let new = NewNode { name: format!("{name}/DequantizeLinear"), attributes, ..new };
+    let new =
+        NewNode { name: format!("{name}/DequantizeLinear"), attributes: attributes.into(), ..new };
     let place = graph.maker(scale).map_or(Place::First(candidate.body), Place::After);
     let node = graph.add(place, new);
     let Some(made) = graph.node(node).output(0) else { return Ok(()) };

@@ -11,7 +11,7 @@ mod many;
 mod sole;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use onnx_cast_graph::{Graph, Node, NodeId, NodeView, named_value, sized_type};
@@ -44,7 +44,7 @@ use sole::SoleOp;
 pub(super) struct Builder {
     onnx: CastOnnx,
     /// Where external data is.
-    folder: Option<PathBuf>,
+    pub(super) folder: Option<PathBuf>,
     /// The model without its graph: versions and opset imports.
     model: ModelProto,
     /// What was built, by the node's model without the node's name.
@@ -92,8 +92,8 @@ const KEPT: usize = 4096;
 /// them.
 const KEPT_BYTES: usize = 1 << 16;
 impl Builder {
-    pub(super) fn new(onnx: CastOnnx, graph: &Graph, folder: Option<&Path>) -> Builder {
-        let (folder, model) = (folder.map(Path::to_path_buf), graph.model().clone());
+    /// Of a model without its graph, whose external data is in the folder.
+    pub(super) fn new(onnx: CastOnnx, model: ModelProto, folder: Option<PathBuf>) -> Builder {
         let (built, last, counted) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (memory, room) = (Memory::default(), PanelRoom::default());
         Builder { onnx, folder, model, built, last, counted, memory, room }
@@ -188,7 +188,7 @@ impl Builder {
             op_type: op.into(),
             input: names.collect(),
             output: vec![output],
-            attribute: if op == node.op_type { node.attributes.clone() } else { vec![] },
+            attribute: if op == node.op_type { node.attributes.to_vec() } else { vec![] },
             ..NodeProto::default()
         });
         let run = || {

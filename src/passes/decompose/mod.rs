@@ -420,7 +420,7 @@ fn finish(graph: &mut Graph, id: NodeId, mut parts: Vec<PartNode>) {
                 domain: part.domain.into(),
                 inputs,
                 outputs: vec![Made::New(format!("{DOMAIN}:{output}:{place}"))],
-                attributes: part.attributes,
+                attributes: part.attributes.into(),
             },
         );
         let added = graph.node_mut(node);
@@ -434,7 +434,7 @@ fn finish(graph: &mut Graph, id: NodeId, mut parts: Vec<PartNode>) {
     }
     let node = graph.node_mut(id);
     (node.op_type, node.domain) = (last.op_type, last.domain.into());
-    (node.attributes, node.opset) = (last.attributes, last.opset.unwrap_or(node.opset));
+    (node.attributes, node.opset) = (last.attributes.into(), last.opset.unwrap_or(node.opset));
 }
 
 fn value(made: &[ValueId], operand: PartInput) -> Option<ValueId> {

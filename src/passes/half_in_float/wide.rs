@@ -83,7 +83,7 @@ impl WideValues<'_, '_, '_> {
     fn compute(&mut self, id: NodeId, halves: &Halves) {
         self.name(id);
         let types = halves.schema.map_or(vec![], |schema| schema.names_of_types());
-        for attribute in &mut self.graph.node_mut(id).attributes {
+        for attribute in self.graph.node_mut(id).attributes.iter_mut() {
             let ty = i32::try_from(attribute.i).ok().and_then(ElementType::from_id);
             if ty.is_some_and(ElementType::is_half) && types.contains(&attribute.name.as_str()) {
                 attribute.i = ElementType::Float as i64;

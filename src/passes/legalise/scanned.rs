@@ -81,7 +81,7 @@ fn take_one(
     context.facts.insert(products, fact);
     context.facts.insert(turned, fact);
     graph.push_input(scan, Some(products));
-    for attribute in &mut graph.node_mut(scan).attributes {
+    for attribute in graph.node_mut(scan).attributes.iter_mut() {
         match &*attribute.name {
             "num_scan_inputs" => attribute.i = scanned + 1,
             "scan_input_axes" => attribute.ints.push(0),

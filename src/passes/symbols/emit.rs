@@ -1,7 +1,7 @@
 //! Edits the graph by what was found out: casts of dimensions to numbers, second nodes, and which
 //! of the two is used.
 
-use onnx_cast_graph::{BodyId, Graph, Made, NewNode, NodeId, NodeView, Place, ValueId};
+use onnx_cast_graph::{Attributes, BodyId, Graph, Made, NewNode, NodeId, NodeView, Place, ValueId};
 
 use super::plan::{NodePlan, SymbolPlan, TakenAs, ValueKind};
 use crate::onnx::lowered::{DOMAIN, OperatorForm, PrivateCast};
@@ -82,7 +82,7 @@ impl SymbolWriter<'_, '_, '_> {
         // A cast of INT64 to itself is not there twice.
         let is_cast = Behaviour::of(&node).sizes == Sizes::Casts;
         let (op_type, attributes) = if is_cast {
-            ("Identity".into(), vec![])
+            ("Identity".into(), Attributes::default())
         } else {
             (node.op_type.clone(), node.attributes.clone())
         };

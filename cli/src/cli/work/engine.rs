@@ -83,6 +83,16 @@ impl Interpreted {
         Ok(Interpreted { interpreter, nodes })
     }
 
+    /// What runs it, with nodes built by a plug-in that is set up otherwise; the graph is shared.
+    pub(crate) fn interpreter_by(&self, onnx: CastOnnx) -> Interpreter {
+        self.interpreter.built_by(onnx)
+    }
+
+    /// The same model, as [`Interpreted::interpreter_by`] runs it.
+    pub(crate) fn built_by(&self, onnx: CastOnnx) -> Interpreted {
+        Interpreted { interpreter: Arc::new(self.interpreter_by(onnx)), nodes: self.nodes }
+    }
+
     /// How many nodes its main graph has.
     pub(crate) fn nodes(&self) -> usize {
         self.nodes

@@ -219,6 +219,18 @@ impl Model {
         Source { takes: &self.takes, proto, other: None, run: Box::new(run), cut_off: None }
     }
 
+    /// What runs the model, if that is node by node.
+    pub(crate) fn interpreted(&self) -> Option<&Interpreted> {
+        self.interpreted.as_ref()
+    }
+
+    /// The same model, if it runs node by node, with nodes built by a plug-in that is set up
+    /// otherwise; the graph is shared.
+    pub(crate) fn built_by(&self, onnx: CastOnnx) -> Option<Model> {
+        let interpreted = Some(self.interpreted.as_ref()?.built_by(onnx));
+        Some(Model { interpreted, ..self.clone() })
+    }
+
     /// Runs the model on tensors of the inputs' types, in their order. The tensors' shapes replace
     /// the declared ones, which tract would insist on.
     pub(crate) fn run(self, tensors: Vec<Arc<Tensor>>) -> TractResult<RunResult> {

@@ -23,6 +23,8 @@ pub(crate) struct Probed {
     pub(crate) loader: Loader,
     pub(crate) folder: Option<PathBuf>,
     pub(crate) proto: ModelProto,
+    /// The model, where it is loaded besides and runs node by node.
+    loaded: Option<Model>,
     /// The loader; one that overlooks contradictions if the model has one.
     pub(crate) onnx: CastOnnx,
     /// What is wrong with the declarations of a model that can be loaded all the same.
@@ -54,7 +56,12 @@ impl Probed {
         let problem = survey.overlooked().first().cloned();
         let onnx = if problem.is_some() { lenient } else { strict };
         let loader = loader.clone();
-        Ok(Probed { loader, folder, proto, onnx, problem, survey })
+        Ok(Probed { loader, folder, proto, loaded: None, onnx, problem, survey })
+    }
+
+    /// The same of a model that is loaded besides: what runs of it node by node has its graph.
+    pub(crate) fn beside(self, model: &Model) -> Probed {
+        Probed { loaded: model.interpreted().map(|_| model.clone()), ..self }
     }
 
     /// Refuses a model that declares other types than its casts make.
@@ -64,6 +71,10 @@ impl Probed {
 
     /// The model, with a probe behind each cast.
     pub(crate) fn model(&self) -> TractResult<Model> {
+        let loaded = self.loaded.as_ref();
+        if let Some(model) = loaded.and_then(|model| model.built_by(self.onnx.clone())) {
+            return Ok(model);
+        }
         let folder = self.folder.as_deref();
         self.explained(self.loader.load(&self.onnx, self.proto.clone(), folder))
     }

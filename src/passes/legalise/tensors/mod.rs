@@ -63,7 +63,7 @@ fn tensor(tensor: &mut TensorProto, options: &PassOptions) -> TractResult<()> {
 
 fn attributes(graph: &mut Graph, options: &PassOptions, id: NodeId) -> TractResult<()> {
     let label = graph.node(id).shared_label().clone();
-    for attribute in &mut graph.node_mut(id).attributes {
+    for attribute in graph.node_mut(id).attributes.iter_mut() {
         for held in attribute.t.iter_mut().chain(&mut attribute.tensors) {
             if held.name.is_empty() {
                 held.name = format!("{label}.{}", attribute.name);

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use onnx_cast_graph::named_value;
-use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
+use onnx_cast_graph::{Attributes, named_value};
+use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{
     BodyInput, BodyOutput, Interpreter, NodeRun, ObservedTensor, Observer, SharedTensor,
@@ -38,7 +38,7 @@ pub(super) struct Ran {
     /// The version of the default domain by which it is understood.
     pub(super) opset: i64,
     /// Without those of a `Constant`.
-    pub(super) attributes: Vec<AttributeProto>,
+    pub(super) attributes: Attributes,
     /// By place; empty for what is not given.
     pub(super) inputs: Vec<String>,
     pub(super) outputs: Vec<String>,
@@ -290,7 +290,11 @@ impl Observer for Trace {
                 op: node.op_type.into(),
                 domain: node.domain.into(),
                 opset: node.opset,
-                attributes: if is_constant { vec![] } else { node.attributes.to_vec() },
+                attributes: if is_constant {
+                    Attributes::default()
+                } else {
+                    node.attributes.clone()
+                },
                 inputs: node.inputs.iter().map(name).collect(),
                 outputs: made,
                 inside,

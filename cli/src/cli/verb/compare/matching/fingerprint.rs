@@ -51,6 +51,7 @@ impl Fingerprint {
         }
         // An odd stride meets every column of a matrix.
         let stride = (elements / SAMPLES).max(1) | 1;
+        fingerprint.values.reserve_exact(elements.div_ceil(stride));
         for place in (0..elements).step_by(stride) {
             fingerprint
                 .values

@@ -57,8 +57,8 @@ impl MatchKind {
 struct SampledGraph<'a> {
     graph: &'a MainGraph<'a>,
     /// The values that nodes compute of inputs, in their order, with what is known of them.
-    fingerprints: Vec<(String, Fingerprint)>,
-    places: HashMap<String, usize>,
+    fingerprints: Vec<(&'a str, Fingerprint)>,
+    places: HashMap<&'a str, usize>,
 }
 
 /// Pairs the tensors of two models that have run on the same inputs; one may stand for several of
@@ -99,11 +99,11 @@ pub(in crate::cli::verb::compare) fn pairs(
         if is_alike || is_in_place() {
             search.add(name, name, MatchKind::Name);
         } else {
-            doubtful.push(name);
+            doubtful.push(*name);
         }
     }
     search.by_values();
-    search.by_structure(&doubtful.iter().map(|name| name.as_str()).collect());
+    search.by_structure(&doubtful.iter().copied().collect());
     for name in doubtful {
         let is_free = !search.pairs.contains_key(name) && !search.taken.contains(name);
         let is_same_kind = a.graph.op(name) == b.graph.op(name)
@@ -114,21 +114,21 @@ pub(in crate::cli::verb::compare) fn pairs(
     }
     search.by_structure(&HashSet::new());
     let found = a.fingerprints.iter().filter_map(|(name, _)| {
-        let (converted, how) = search.pairs.get(name)?.clone();
-        Some(Pair { reference: name.clone(), converted, how })
+        let (converted, how) = *search.pairs.get(name)?;
+        Some(Pair { reference: (*name).into(), converted: converted.into(), how })
     });
     Ok(found.chain(search.further()).chain(search.of_codes()).collect())
 }
 
 impl<'a> SampledGraph<'a> {
-    fn of(graph: &'a MainGraph<'a>, tensors: &[Seen]) -> TractResult<SampledGraph<'a>> {
+    fn of(graph: &'a MainGraph<'a>, tensors: &'a [Seen<'a>]) -> TractResult<SampledGraph<'a>> {
         let by_name: HashMap<&str, &Seen> =
             tensors.iter().map(|tensor| (tensor.name, tensor)).collect();
         let mut side = SampledGraph { graph, fingerprints: vec![], places: HashMap::new() };
         for name in graph.made() {
             if let Some(tensor) = by_name.get(name.as_str()) {
-                side.places.insert(name.clone(), side.fingerprints.len());
-                side.fingerprints.push((name, Fingerprint::of(tensor)?));
+                side.places.insert(tensor.name, side.fingerprints.len());
+                side.fingerprints.push((tensor.name, Fingerprint::of(tensor)?));
             }
         }
         Ok(side)
@@ -158,8 +158,8 @@ impl<'a> SampledGraph<'a> {
 
 struct Pairing<'a> {
     /// The converted side's tensor of each of the reference's.
-    pairs: HashMap<String, (String, MatchKind)>,
-    taken: HashSet<String>,
+    pairs: HashMap<&'a str, (&'a str, MatchKind)>,
+    taken: HashSet<&'a str>,
     a: &'a SampledGraph<'a>,
     b: &'a SampledGraph<'a>,
     /// What the reference's constants are called in the converted model.
@@ -167,10 +167,10 @@ struct Pairing<'a> {
     budget: usize,
 }
 
-impl Pairing<'_> {
-    fn add(&mut self, a: &str, b: &str, how: MatchKind) {
-        self.pairs.insert(a.into(), (b.into(), how));
-        self.taken.insert(b.into());
+impl<'a> Pairing<'a> {
+    fn add(&mut self, a: &'a str, b: &'a str, how: MatchKind) {
+        self.pairs.insert(a, (b, how));
+        self.taken.insert(b);
     }
 
     /// Pairs tensors of the same size whose values are alike: the most alike first, and of equals
@@ -206,7 +206,7 @@ impl Pairing<'_> {
                         continue;
                     }
                     let apart = -(self.a.depth(name) - self.b.depth(other)).abs();
-                    let this = (likeness, is_same_op, apart, other.as_str());
+                    let this = (likeness, is_same_op, apart, *other);
                     if best.is_none_or(|best| (this.0, this.1, this.2) > (best.0, best.1, best.2)) {
                         best = Some(this);
                     }
@@ -217,8 +217,7 @@ impl Pairing<'_> {
                     } else {
                         MatchKind::NearValues
                     };
-                    let other = other.to_owned();
-                    self.add(name, &other, how);
+                    self.add(name, other, how);
                 }
             }
         }
@@ -228,13 +227,13 @@ impl Pairing<'_> {
     /// it may be one of these that is only moved or reshaped, as the reference's are that share
     /// one.
     fn further(&self) -> Vec<Pair> {
-        let mut by_size: HashMap<usize, Vec<&(String, Fingerprint)>> = HashMap::new();
+        let mut by_size: HashMap<usize, Vec<&(&str, Fingerprint)>> = HashMap::new();
         for named in self.a.fingerprints.iter().filter(|(name, _)| !self.a.graph.is_constant(name))
         {
             by_size.entry(named.1.elements).or_default().push(named);
         }
         let is_left = |name: &str| !self.taken.contains(name) && !self.b.graph.is_constant(name);
-        let counterpart = |(other, theirs): &(String, Fingerprint)| {
+        let counterpart = |(other, theirs): &(&str, Fingerprint)| {
             let mut best: Option<(Likeness, f64, &str)> = None;
             for (name, fingerprint) in by_size.get(&theirs.elements).into_iter().flatten() {
                 if fingerprint.is_float != theirs.is_float || !fingerprint.may_be(theirs) {
@@ -250,7 +249,7 @@ impl Pairing<'_> {
             let (likeness, _, name) = best?;
             let how =
                 if likeness.same == 1.0 { MatchKind::SameValues } else { MatchKind::NearValues };
-            Some(Pair { reference: name.into(), converted: other.clone(), how })
+            Some(Pair { reference: name.into(), converted: (*other).into(), how })
         };
         let left = self
             .b
@@ -267,23 +266,23 @@ impl Pairing<'_> {
         const MOST: f64 = 0.25;
         /// How many times as far away all others are.
         const APART: f64 = 2.0;
-        let is_taken_back = |(name, fingerprint): &&(String, Fingerprint)| {
+        let is_taken_back = |(name, fingerprint): &&(&str, Fingerprint)| {
             let is_coder = self.b.graph.op(name) == Some("DequantizeLinear");
             is_coder && fingerprint.is_telling && !self.taken.contains(name)
         };
-        let counterpart = |(converted, theirs): &(String, Fingerprint)| {
+        let counterpart = |(converted, theirs): &(&str, Fingerprint)| {
             let alike = self.a.fingerprints.iter().filter(|(name, fingerprint)| {
                 fingerprint.shape == theirs.shape
                     && fingerprint.is_float
                     && !self.a.graph.is_constant(name)
             });
-            let mut alike: Vec<(f64, &String)> =
-                alike.map(|(name, fingerprint)| (fingerprint.error(theirs), name)).collect();
+            let mut alike: Vec<(f64, &str)> =
+                alike.map(|(name, fingerprint)| (fingerprint.error(theirs), *name)).collect();
             alike.sort_by(|(x, _), (y, _)| x.total_cmp(y));
             let (least, reference) = *alike.first()?;
             let is_nearest = alike.get(1).is_none_or(|(other, _)| *other >= APART * least);
-            let reference = reference.clone();
-            let pair = Pair { reference, converted: converted.clone(), how: MatchKind::NearValues };
+            let (reference, converted) = (reference.into(), (*converted).into());
+            let pair = Pair { reference, converted, how: MatchKind::NearValues };
             (least <= MOST && is_nearest).then_some(pair)
         };
         self.b.fingerprints.iter().filter(is_taken_back).filter_map(counterpart).collect()
@@ -296,7 +295,7 @@ impl Pairing<'_> {
 
     fn is_pair(&self, a: &str, b: &str) -> bool {
         match self.pairs.get(a) {
-            Some((other, _)) => other == b,
+            Some((other, _)) => *other == b,
             None => a == b && self.a.graph.is_input(a) && self.b.graph.is_input(b),
         }
     }
@@ -328,16 +327,15 @@ impl Pairing<'_> {
                     is_free(self, name, other) && self.are_operands_paired(name, other)
                 });
                 if let (Some(other), None) = (alike.next(), alike.next()) {
-                    let other = other.to_owned();
-                    self.add(name, &other, MatchKind::Structure);
+                    self.add(name, other, MatchKind::Structure);
                 }
             }
             for (name, _) in self.a.fingerprints.iter().rev() {
-                let Some((other, _)) = self.pairs.get(name).cloned() else { continue };
-                if self.a.graph.op(name) != self.b.graph.op(&other) {
+                let Some((other, _)) = self.pairs.get(name).copied() else { continue };
+                if self.a.graph.op(name) != self.b.graph.op(other) {
                     continue;
                 }
-                let (x, y) = (self.a.operands(name), self.b.operands(&other));
+                let (x, y) = (self.a.operands(name), self.b.operands(other));
                 let mut open = x.iter().zip(&y).filter(|(x, y)| !self.is_pair(x, y));
                 if x.len() == y.len()
                     && let (Some((x, y)), None) = (open.next(), open.next())
@@ -380,18 +378,15 @@ impl Pairing<'_> {
                 }
             }
             let others: Vec<&str> = found.values().flatten().copied().collect();
-            let only = |(name, _): &(String, Fingerprint)| match found
-                .get(name.as_str())
-                .map(Vec::as_slice)
-            {
-                Some([other]) if others.iter().filter(|o| *o == other).count() == 1 => {
-                    Some((name.clone(), (*other).to_owned()))
+            let only = |(name, _): &(&'a str, Fingerprint)| match found.get(name)?[..] {
+                [other] if others.iter().filter(|o| **o == other).count() == 1 => {
+                    Some((*name, other))
                 }
                 _ => None,
             };
             // The first one only: what is behind it may belong together for better reasons.
             if let Some((name, other)) = self.a.fingerprints.iter().find_map(only) {
-                self.add(&name, &other, MatchKind::Structure);
+                self.add(name, other, MatchKind::Structure);
                 return true;
             }
         }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::OnnxTensor;
 use tract_onnx_cast::interpreter::Interpreter;
+use tract_onnx_cast::{CastOnnx, OnnxTensor};
 
 use crate::cli::work::model::Model;
 use crate::cli::work::probed::Probed;
@@ -30,12 +30,18 @@ impl LoadedModel {
 
     /// The model, to be run node by node.
     pub(in crate::cli::verb::compare) fn interpreter(&self) -> TractResult<Interpreter> {
-        self.interpreter_of(self.probed.proto.clone())
+        match self.model.interpreted() {
+            Some(interpreted) => Ok(interpreted.interpreter_by(self.onnx())),
+            None => self.interpreter_of(self.probed.proto.clone()),
+        }
     }
 
     fn interpreter_of(&self, proto: ModelProto) -> TractResult<Interpreter> {
-        let onnx = self.probed.onnx.clone().with_probes(false);
-        Ok(Interpreter::of_proto(onnx, proto, self.probed.folder.as_deref())?)
+        Ok(Interpreter::of_proto(self.onnx(), proto, self.probed.folder.as_deref())?)
+    }
+
+    fn onnx(&self) -> CastOnnx {
+        self.probed.onnx.clone().with_probes(false)
     }
 
     /// The model with its products of codes written out; `None` if it has none.

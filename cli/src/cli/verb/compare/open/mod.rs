@@ -107,7 +107,7 @@ impl Side {
                 let load = || {
                     tell("loading");
                     let (model, proto) = loader.open_with_proto(&file)?;
-                    let probed = Probed::of(loader, &file, proto)?;
+                    let probed = Probed::of(loader, &file, proto)?.beside(&model);
                     probed.check_declared()?;
                     Ok(LoadedModel::new(probed, file.clone(), model))
                 };

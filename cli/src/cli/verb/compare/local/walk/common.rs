@@ -44,7 +44,7 @@ impl Walk<'_> {
         }
         let is_alike = (&*ran.op, &*ran.domain, ran.opset)
             == (node.op_type, node.domain, node.opset)
-            && ran.attributes == node.attributes
+            && ran.attributes == *node.attributes
             && ran.inputs.len() == twins.len()
             // `Split` makes as many parts as it has outputs.
             && ran.outputs.len() == node.output_names().count();
