@@ -48,6 +48,8 @@ pub enum ErrorKind {
     /// A model that this crate finds sound and tract does not: its loader, or what types, optimises
     /// or runs it.
     Tract,
+    /// Memory that is not there, as far as that does not end the process.
+    Memory,
     /// A panic, in most cases of tract's, that [`without_panic`](crate::untrusted::without_panic)
     /// has caught.
     Panic,
@@ -77,6 +79,8 @@ pub(crate) enum Cause {
         node: String,
         op: String,
         problem: String,
+        /// Whether it is that the node goes round too often.
+        is_endless: bool,
     },
     Tensor {
         tensor: String,
@@ -108,6 +112,10 @@ pub(crate) enum Cause {
         op: Option<String>,
         problem: String,
     },
+    /// At a node, its name and its operator, where it is known.
+    Memory {
+        node: Option<(String, String)>,
+    },
     Panic {
         message: String,
     },
@@ -121,9 +129,6 @@ pub(crate) enum Cause {
         message: String,
     },
 }
-
-/// What the problem of a loop begins with that goes round too often.
-pub(crate) const ENDLESS: &str = "goes round more than";
 
 impl From<Cause> for Error {
     fn from(cause: Cause) -> Error {
@@ -149,7 +154,7 @@ impl fmt::Display for Error {
                     "node `{node}`: attribute `{attribute}` {problem}, the model imports {opset}"
                 )
             }
-            Cause::Node { node, op, problem }
+            Cause::Node { node, op, problem, .. }
             | Cause::Tract { node: Some(node), op: Some(op), problem } => {
                 write!(f, "node `{}` ({}): {}", shown(node), shown(op), text(problem))
             }
@@ -170,6 +175,12 @@ impl fmt::Display for Error {
             Cause::File { message }
             | Cause::Tract { problem: message, .. }
             | Cause::Argument { message } => f.write_str(&text(message)),
+            Cause::Memory { node } => {
+                if let Some((node, op)) = node {
+                    write!(f, "node `{}` ({}): ", shown(node), shown(op))?;
+                }
+                f.write_str("tract ran out of memory")
+            }
             Cause::Panic { message } => {
                 write!(f, "tract cannot handle this model ({})", text(message))
             }
@@ -195,6 +206,7 @@ impl Error {
             Cause::Model { .. } | Cause::NoModel { .. } => ErrorKind::Model,
             Cause::Limit { .. } => ErrorKind::Limit,
             Cause::Tract { .. } => ErrorKind::Tract,
+            Cause::Memory { .. } => ErrorKind::Memory,
             Cause::Panic { .. } => ErrorKind::Panic,
             Cause::Text { .. } => ErrorKind::Text,
             Cause::Argument { .. } => ErrorKind::Argument,
@@ -205,7 +217,9 @@ impl Error {
     /// first output.
     pub fn node(&self) -> Option<&str> {
         match &*self.0 {
-            Cause::Attribute { node, .. } | Cause::Node { node, .. } => Some(node),
+            Cause::Attribute { node, .. }
+            | Cause::Node { node, .. }
+            | Cause::Memory { node: Some((node, _)) } => Some(node),
             Cause::Tract { node, .. } => node.as_deref(),
             _ => None,
         }
@@ -215,7 +229,9 @@ impl Error {
     /// all that is known.
     pub fn operator(&self) -> Option<&str> {
         match &*self.0 {
-            Cause::Node { op, .. } | Cause::Tract { op: Some(op), .. } => Some(op),
+            Cause::Node { op, .. }
+            | Cause::Tract { op: Some(op), .. }
+            | Cause::Memory { node: Some((_, op)) } => Some(op),
             _ => None,
         }
     }
@@ -230,7 +246,7 @@ impl Error {
 
     /// Whether a `Loop` that runs node by node goes round so often that nothing may ever end it.
     pub fn is_endless(&self) -> bool {
-        matches!(&*self.0, Cause::Node { problem, .. } if problem.starts_with(ENDLESS))
+        matches!(*self.0, Cause::Node { is_endless: true, .. })
     }
 
     /// What decoding says of a file that is no ONNX model, or only a part of one.
@@ -244,8 +260,12 @@ impl Error {
     /// Whether the message says what of the model it is about: a node, an attribute of one, a
     /// tensor, a graph.
     pub fn names_its_place(&self) -> bool {
-        use ErrorKind::{Attribute, Graph, Limit, Node, Tensor};
-        matches!(self.kind(), Attribute | Graph | Limit | Node | Tensor)
+        use ErrorKind::{Attribute, Graph, Limit, Memory, Node, Tensor};
+        match self.kind() {
+            Attribute | Graph | Limit | Node | Tensor => true,
+            Memory => self.node().is_some(),
+            _ => false,
+        }
     }
 
     pub(crate) fn cause(&self) -> &Cause {
@@ -326,14 +346,15 @@ impl Error {
         op: impl Into<String>,
         problem: impl Into<String>,
     ) -> Error {
-        Cause::Node { node: node.into(), op: op.into(), problem: problem.into() }.into()
+        let (node, op, problem) = (node.into(), op.into(), problem.into());
+        Cause::Node { node, op, problem, is_endless: false }.into()
     }
 
     /// The same error about a node, which is no fault of the model's: it is sound, and this project
     /// or tract's plans cannot compute it.
     pub(crate) fn of_sound_model(self) -> Error {
         match *self.0 {
-            Cause::Node { node, op, problem } => {
+            Cause::Node { node, op, problem, .. } => {
                 Cause::Tract { node: Some(node), op: Some(op), problem }.into()
             }
             _ => {

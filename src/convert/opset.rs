@@ -117,9 +117,8 @@ pub(super) fn import(model: &mut ModelProto, to: i64) {
 }
 
 fn refusal(node: &Node, to: i64, problem: &str) -> Error {
-    let (label, op) = (node.label().into(), node.op_type.clone());
     let problem = format!("cannot be raised from opset {} to {to}: {problem}", node.opset);
-    Cause::Node { node: label, op, problem }.into()
+    Error::of_node(node.label(), &*node.op_type, problem)
 }
 
 /// Why a node means something else at an opset; `None` where it means the same.

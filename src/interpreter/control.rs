@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onnx_cast_graph::{BodyId, NodeId, counted, tensor_type};
+use onnx_cast_graph::{BodyId, NodeId, NodeView, counted, tensor_type};
 use tract_onnx::pb::tensor_shape_proto::dimension::Value::DimValue;
 use tract_onnx::prelude::{Tensor, TractResult, tensor0};
 
@@ -10,7 +10,7 @@ use super::inner::{InputSource, OutputTarget, Time};
 use super::run::{ModelRun, NodeInputs, NodeOutputs};
 use super::value::{RuntimeValue, TypedTensor};
 use crate::cast::element_type::ElementType;
-use crate::error::ENDLESS;
+use crate::error::{Cause, Error};
 
 /// What a body declares of an output.
 pub(super) type DeclaredOutput = Option<(ElementType, Vec<usize>)>;
@@ -64,7 +64,10 @@ pub(super) fn repeat(run: &mut ModelRun, id: NodeId, inputs: NodeInputs) -> Node
     let mut iteration = 0;
     while goes_on && most.is_none_or(|most| iteration < most) {
         if iteration >= ITERATIONS {
-            return run.refuse(id, format!("{ENDLESS} {ITERATIONS} times"));
+            let node = run.model.graph.node(id);
+            let (node, op) = (node.label().into(), node.op_type.clone());
+            let problem = format!("goes round more than {ITERATIONS} times");
+            return Err(Error::from(Cause::Node { node, op, problem, is_endless: true }).into());
         }
         let mut given = vec![scalar(tensor0(iteration))?, scalar(tensor0(true))?];
         given.append(&mut carried);
@@ -137,4 +140,15 @@ pub(super) fn stack_of(
         parts.push(part);
     }
     TypedTensor::new(ty, Tensor::stack_tensors(axis, &parts)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_make_no_loop_endless() {
+        let words = format!("goes round more than {ITERATIONS} times");
+        assert!(!Error::of_node("k", "Loop", words).is_endless());
+    }
 }

@@ -1,6 +1,6 @@
 //! What a run shows of each node, and what whoever watches it may change.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use onnx_cast_graph::{Attributes, NodeId, ValueId};
 use tract_onnx::prelude::Tensor;
@@ -8,8 +8,8 @@ use tract_onnx::prelude::Tensor;
 use super::Interpreter;
 use super::value::{RuntimeValue, TypedTensor};
 use crate::cast::element_type::ElementType;
-use crate::error::{Error, Result};
-use crate::plug::guard::without_panic;
+use crate::error::{Error, ErrorKind, Result};
+use crate::plug::guard::without_panic_at;
 
 /// Watches a run of an [`Interpreter`] ([`Interpreter::run_observed`]), and may change what it
 /// sees. The nodes of a body are seen before the node that holds it, once for each time that the
@@ -138,6 +138,8 @@ pub struct NodeRun<'a> {
     pub attributes: &'a Attributes,
     /// What it was given, by place; `None` for what is not given, and for what is no tensor.
     pub inputs: Vec<Option<ObservedTensor>>,
+    /// That memory ran out when it ran on other inputs.
+    short: OnceLock<Error>,
 }
 
 impl NodeRun<'_> {
@@ -163,7 +165,9 @@ impl NodeRun<'_> {
         Error::of_node(self.name, self.op_type, problem)
     }
 
-    /// What the node makes of other inputs, by place. It is built as for the run.
+    /// What the node makes of other inputs, by place. It is built as for the run, which ends behind
+    /// the node where memory does not suffice: what an observer then knows depends on how much
+    /// there is.
     ///
     /// # Errors
     ///
@@ -174,12 +178,26 @@ impl NodeRun<'_> {
             Some(RuntimeValue::Tensor(TypedTensor { ty, tensor }))
         };
         let given = inputs.iter().map(given).collect();
-        let made = without_panic(|| self.model.made(self.id, given)).map_err(Error::of)?;
+        let node = self.model.graph.node(self.id);
+        let made = without_panic_at(node, || self.model.made(self.id, given)).map_err(|error| {
+            let error = Error::of(error);
+            if error.kind() == ErrorKind::Memory {
+                let _ = self.short.set(error.clone());
+            }
+            error
+        })?;
         let tensor = |value| match value {
             RuntimeValue::Tensor(TypedTensor { ty, tensor }) => Some((ty, tensor)),
             _ => None,
         };
         Ok(made.into_iter().map(tensor).collect())
+    }
+}
+
+impl NodeRun<'_> {
+    /// Fails when memory ran out where an observer had the node run on other inputs.
+    pub(super) fn ended(self) -> Result<()> {
+        self.short.into_inner().map_or(Ok(()), Err)
     }
 }
 
@@ -221,6 +239,7 @@ impl Interpreter {
             opset: node.opset,
             attributes: &node.attributes,
             inputs: node.inputs().iter().zip(inputs).map(observed).collect(),
+            short: OnceLock::new(),
         }
     }
 }

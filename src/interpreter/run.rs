@@ -12,7 +12,7 @@ use crate::cast::element_type::ElementType;
 use crate::error::{self, Cause, Error};
 use crate::onnx::declared_shapes::element_type;
 use crate::onnx::node::refusal;
-use crate::plug::guard::without_panic;
+use crate::plug::guard::without_panic_at;
 use crate::tensor::memory::Memory;
 use crate::tensor::proto::packed_matrix;
 
@@ -144,12 +144,12 @@ impl<'a> ModelRun<'a> {
         let node = self.model.graph.node(id);
         let mut inputs = vec![];
         for input in node.inputs() {
-            inputs.push(input.map(|input| self.value(input)).transpose()?);
+            inputs.push(input.map(|id| without_panic_at(node, || self.value(id))).transpose()?);
         }
         let seen = self.observer.is_some().then(|| self.model.node_run(id, &inputs));
         let mut outputs = match self.known(node, seen.as_ref())? {
             Some(known) => known,
-            None => at_panics(node, || self.made(id, inputs))?,
+            None => without_panic_at(node, || self.made(id, inputs))?,
         };
         if let (Some(observer), Some(seen)) = (&mut self.observer, seen) {
             // What the observer changes is no copy: a value is held by what it is shown alone.
@@ -162,7 +162,8 @@ impl<'a> ModelRun<'a> {
             let places = node.outputs().iter().zip(outputs);
             let (mut observed, others): (Vec<Option<ObservedTensor>>, Vec<Option<RuntimeValue>>) =
                 places.map(shown).unzip();
-            observer.node(&seen, &mut observed)?;
+            without_panic_at(node, || Ok(observer.node(&seen, &mut observed)?))?;
+            seen.ended()?;
             let handed = node.bodies().iter().filter_map(|held| self.handed.remove(held.body));
             handed.flatten().for_each(|dropped| observer.dropped(&dropped));
             let left = observed.into_iter().zip(others);
@@ -352,12 +353,4 @@ fn contradiction(
     let RuntimeValue::Tensor(TypedTensor { ty, .. }) = value else { return None };
     let declared = element_type(declared)?;
     (declared != *ty).then_some((*ty, declared))
-}
-
-/// Does a node's work, of which a panic is an error about the node.
-fn at_panics<T>(node: &Node, work: impl FnOnce() -> TractResult<T>) -> TractResult<T> {
-    without_panic(work).map_err(|error| match error.downcast_ref().map(Error::cause) {
-        Some(Cause::Panic { message }) => refusal(node, message.as_str()).into(),
-        _ => error,
-    })
 }

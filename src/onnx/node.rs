@@ -5,7 +5,7 @@ pub(crate) use onnx_cast_graph::{
     NodeView, attribute, attribute_type, default_opset, int, is_default_domain, subgraphs, word,
 };
 
-use crate::error::Error;
+use crate::error::{Cause, Error};
 
 /// What messages call a node: its name, or its first output where it has none.
 pub(crate) fn node_name(node: &(impl NodeView + ?Sized)) -> String {
@@ -15,6 +15,11 @@ pub(crate) fn node_name(node: &(impl NodeView + ?Sized)) -> String {
 /// The error about a node of a model.
 pub(crate) fn refusal(node: &(impl NodeView + ?Sized), problem: impl Into<String>) -> Error {
     Error::of_node(node.label(), node.op_type(), problem)
+}
+
+/// That there is no memory for what a node of a model works with.
+pub(crate) fn out_of_memory(node: &(impl NodeView + ?Sized)) -> Error {
+    Cause::Memory { node: Some((node.label().into(), node.op_type().into())) }.into()
 }
 
 /// An axis of a rank, counted from the first: a negative one counts from the last.

@@ -10,7 +10,7 @@ use tract_onnx::prelude::{TractError, TractResult};
 
 use crate::cast::kernel::level::Level;
 use crate::error::{Cause, Error};
-use crate::onnx::node::node_name;
+use crate::onnx::node::{NodeView, node_name, out_of_memory, refusal};
 
 /// Does work with a model that nobody has looked at, and makes an [`Error`] of a panic: a model
 /// that this crate finds sound can still make tract panic. What tract says becomes one of kind
@@ -44,12 +44,30 @@ pub fn without_panic<T>(work: impl FnOnce() -> TractResult<T>) -> TractResult<T>
         let words = payload.downcast_ref::<String>().map(String::as_str);
         let words = words.or(payload.downcast_ref::<&str>().copied()).unwrap_or("panic");
         let message = words.split_whitespace().collect::<Vec<_>>().join(" ");
-        Err(Error::from(Cause::Panic { message }).into())
+        let is_memory = NO_MEMORY.iter().any(|start| message.starts_with(start));
+        let cause = if is_memory { Cause::Memory { node: None } } else { Cause::Panic { message } };
+        Err(Error::from(cause).into())
     });
     // Whatever follows is not to wait for what tract's kernels leave.
     Level::clear_upper_halves();
     done.map_err(Error::of_tract_at_node)
 }
+
+/// The same of a node's work: a panic, and memory that is not there, are errors about the node.
+pub(crate) fn without_panic_at<T>(
+    node: &(impl NodeView + ?Sized),
+    work: impl FnOnce() -> TractResult<T>,
+) -> TractResult<T> {
+    without_panic(work).map_err(|error| match error.downcast_ref().map(Error::cause) {
+        Some(Cause::Panic { message }) => refusal(node, message.as_str()).into(),
+        Some(Cause::Memory { node: None }) => out_of_memory(node).into(),
+        _ => error,
+    })
+}
+
+/// What tract's assertions begin with where there is no memory for a tensor (tract-data,
+/// `blob.rs`).
+const NO_MEMORY: [&str; 2] = ["failed to allocate Layout", "assertion failed: !data.is_null()"];
 
 impl Error {
     /// What tract says of a node, by the operator that the model has there and the opset that it

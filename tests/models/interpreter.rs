@@ -10,7 +10,7 @@ use tract_onnx_cast::HalfArithmetic;
 use tract_onnx_cast::audit::AuditRow;
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer, OnnxValue};
 use tract_onnx_cast::untrusted::without_panic;
-use tract_onnx_cast::{ElementType, OnnxTensor, Rules, model_proto, tensor_proto};
+use tract_onnx_cast::{ElementType, ErrorKind, OnnxTensor, Rules, model_proto, tensor_proto};
 
 use crate::common::cases::{
     Preparation, Tolerance, Typed, cases, data, differences, root, run, tensors,
@@ -338,7 +338,9 @@ fn what_does_not_fit_is_one_line() {
         (endless, vec![float(&[0.0])], "node `Loop_y` (Loop): goes round more than"),
         (doubling(1), vec![], "takes 1 input (["),
     ] {
-        let error = walk(model, given).unwrap_err().to_string();
+        let error = walk(model, given).unwrap_err();
+        assert_eq!(error.is_endless(), says.contains("goes round"), "{error}");
+        let error = error.to_string();
         assert!(error.contains(says) && !error.contains('\n'), "{error}");
     }
 }
@@ -396,6 +398,34 @@ fn a_run_is_watched_and_changed() {
             watcher.seen
         );
     }
+}
+
+/// Has a node run on what it makes more of than there is room for, and goes on.
+struct Greedy;
+
+impl Observer for Greedy {
+    fn node(
+        &mut self,
+        node: &NodeRun,
+        _: &mut [Option<ObservedTensor>],
+    ) -> tract_onnx_cast::Result<()> {
+        let side = 1usize << 23;
+        let held = |shape: [usize; 2]| Arc::new(Tensor::zero::<f32>(&shape).expect("a tensor"));
+        let given = [[side, 1], [1, side]].map(|shape| Some((ElementType::Float, held(shape))));
+        assert!(node.run_on(&given).is_err());
+        Ok(())
+    }
+}
+
+#[test]
+fn a_run_ends_where_there_is_no_memory_for_what_its_observer_asks() {
+    let sides = ["a", "b"].map(|name| shaped(name, ElementType::Float, vec![dim(1), dim(1)]));
+    let product = node("MatMul", &["a", "b"], &["y"], vec![]);
+    let product = graph(&sides, &[product], &[unshaped("y", ElementType::Float)]);
+    let model = Interpreter::of_proto(tract_onnx_cast::onnx(), model(13, product), None);
+    let one = || OnnxTensor::new(ElementType::Float, tensor2(&[[1f32]])).expect("a number");
+    let error = model.expect("sound").run_observed(vec![one(), one()], &mut Greedy).unwrap_err();
+    assert_eq!((error.kind(), error.node()), (ErrorKind::Memory, Some("MatMul_y")), "{error}");
 }
 
 /// What the casts of a model do when its plan runs, and when it runs node by node.

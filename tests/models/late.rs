@@ -175,21 +175,23 @@ fn a_product_in_blocks_has_run_once() -> Result<()> {
     Ok(())
 }
 
+/// The product by a matrix of so many rows and columns.
+fn product(depth: i64, columns: i64) -> Sketch {
+    let values = (0..depth * columns).map(|i| (i * 7919 % 61 - 30) as f32 / 64.0);
+    let mut weight = tensor("w", Float, &values.collect::<Vec<f32>>());
+    weight.dims = vec![depth, columns];
+    Sketch::new()
+        .input("x", Float, &[3, depth])
+        .initializer(weight)
+        .node("MatMul", &["x", "w"], &["y"], vec![])
+        .output("y", Float, &[3, columns])
+}
+
 /// A matrix that is no transpose is read in blocks of columns, each row in as many parts.
 #[test]
 fn a_product_by_a_matrix_in_a_file_is_that_of_a_plan() -> Result<()> {
     let [columns, depth] = [42 * 192 + 1, 1024];
-    let sketch = || {
-        let values = (0..depth * columns).map(|i| (i * 7919 % 61 - 30) as f32 / 64.0);
-        let mut weight = tensor("w", Float, &values.collect::<Vec<f32>>());
-        weight.dims = vec![depth, columns];
-        Sketch::new()
-            .input("x", Float, &[3, depth])
-            .initializer(weight)
-            .node("MatMul", &["x", "w"], &["y"], vec![])
-            .output("y", Float, &[3, columns])
-    };
-    let counting = assert_planned_of_a_file(sketch, depth)?;
+    let counting = assert_planned_of_a_file(|| product(depth, columns), depth)?;
     let all = counting.all.load(Ordering::Relaxed) as i64;
     assert_eq!(all, 4 * depth * columns + 1);
     assert!(*counting.most.lock().expect("a number") <= 1 << 20);
@@ -200,17 +202,7 @@ fn a_product_by_a_matrix_in_a_file_is_that_of_a_plan() -> Result<()> {
 #[test]
 fn a_product_by_a_matrix_of_short_rows_is_that_of_a_plan() -> Result<()> {
     let [columns, depth] = [576 + 301, 1 << 14];
-    let sketch = || {
-        let values = (0..depth * columns).map(|i| (i * 7919 % 61 - 30) as f32 / 64.0);
-        let mut weight = tensor("w", Float, &values.collect::<Vec<f32>>());
-        weight.dims = vec![depth, columns];
-        Sketch::new()
-            .input("x", Float, &[3, depth])
-            .initializer(weight)
-            .node("MatMul", &["x", "w"], &["y"], vec![])
-            .output("y", Float, &[3, columns])
-    };
-    let counting = assert_planned_of_a_file(sketch, depth)?;
+    let counting = assert_planned_of_a_file(|| product(depth, columns), depth)?;
     let all = counting.all.load(Ordering::Relaxed) as i64;
     assert_eq!(all, 2 * 4 * depth * columns + 1);
     let most = *counting.most.lock().expect("a number");

@@ -2,11 +2,12 @@
 
 use std::any::Any;
 use std::fmt::{self, Display, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) use onnx_cast_graph::counted;
 use onnx_cast_graph::is_unprintable;
 use serde::{Deserialize, Serialize};
-use tract_onnx_cast::Error;
+use tract_onnx_cast::{Error, ErrorKind};
 
 /// What an error is about. Programs tell by it a call that is wrong from a model that is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +33,7 @@ pub(crate) struct ReportedProblem {
 impl ReportedProblem {
     /// The error in one line, about what it says, or else about that.
     pub(super) fn of(error: &anyhow::Error, otherwise: ProblemKind) -> ReportedProblem {
+        let otherwise = if is_out_of_memory(error) { ProblemKind::Limit } else { otherwise };
         ReportedProblem { kind: kind_of(error).unwrap_or(otherwise), message: one_line(error) }
     }
 }
@@ -54,6 +56,27 @@ pub(super) fn kind_of(error: &anyhow::Error) -> Option<ProblemKind> {
 /// The result, its error reduced to one line that is about this, unless it says something else.
 pub(super) fn about<T>(kind: ProblemKind, result: anyhow::Result<T>) -> anyhow::Result<T> {
     result.map_err(|error| ReportedProblem::of(&error, kind).into())
+}
+
+/// How many bytes of memory this process may have; 0 where nobody has said.
+pub(super) static MEMORY: AtomicU64 = AtomicU64::new(0);
+
+/// How to give more memory than this process may have, as a message ends.
+pub(super) fn more_memory(bytes: u64) -> String {
+    format!("; --max-memory raises the limit of {}", size_in_words(bytes))
+}
+
+/// This crate's own error in a chain of causes.
+fn own(error: &anyhow::Error) -> Option<&Error> {
+    error.downcast_ref().or_else(|| error.chain().find_map(|link| link.downcast_ref()))
+}
+
+/// Whether memory has run out.
+pub(super) fn is_out_of_memory(error: &anyhow::Error) -> bool {
+    match error.downcast_ref::<InOneLine>() {
+        Some(whole) => is_out_of_memory(&whole.error),
+        None => own(error).is_some_and(|own| own.kind() == ErrorKind::Memory),
+    }
 }
 
 /// How many characters of one error in a chain of causes are shown, and of the whole line. tract's
@@ -85,9 +108,14 @@ pub(super) fn one_line(error: &anyhow::Error) -> String {
         let _ = write!(line, "{separator}{}", without_middle(link, link_chars));
     }
     let mut line = without_middle(&line, LINE_CHARS);
-    let limit = error.downcast_ref().or_else(|| error.chain().find_map(|link| link.downcast_ref()));
-    if limit.and_then(Error::limit) == Some("loaded_nodes") {
-        line.push_str("; --max-nodes raises it");
+    match own(error) {
+        Some(own) if own.limit() == Some("loaded_nodes") => {
+            line.push_str("; --max-nodes raises it")
+        }
+        Some(own) if own.kind() == ErrorKind::Memory => {
+            line.push_str(&more_memory(MEMORY.load(Ordering::Relaxed)));
+        }
+        _ => {}
     }
     line
 }
@@ -97,10 +125,21 @@ pub(super) fn shortened_line(text: &str) -> String {
     without_middle(&single_line(text), LINK_CHARS)
 }
 
-/// What a panic says, if it says anything.
+/// What a panic says, if it says anything; where there was no memory, that.
 pub(super) fn panic_words(payload: &(dyn Any + Send)) -> Option<&str> {
     let words = payload.downcast_ref::<String>().map(String::as_str);
-    words.or(payload.downcast_ref::<&str>().copied())
+    let words = words.or(payload.downcast_ref::<&str>().copied());
+    words.map(|words| if is_of_memory(words) { OUT_OF_MEMORY } else { words })
+}
+
+/// What is said where there was no memory.
+pub(super) const OUT_OF_MEMORY: &str = "tract ran out of memory";
+
+/// Whether last words are that: of the standard library when it aborts, or of tract's errors and
+/// assertions.
+pub(super) fn is_of_memory(last_words: &str) -> bool {
+    let no_memory = ["memory allocation", "failed to allocate", "data.is_null()", OUT_OF_MEMORY];
+    no_memory.iter().any(|mark| last_words.contains(mark))
 }
 
 /// The result, its error reduced to one line that begins with the place. As a single line,
@@ -207,7 +246,15 @@ pub(super) fn add_once(notes: &mut Vec<String>, note: Option<String>) {
 
 #[cfg(test)]
 mod tests {
-    use super::without_middle;
+    use super::*;
+
+    #[test]
+    fn where_memory_ends_is_told_as_that() {
+        let told = |words: &str| panic_words(&words.to_owned() as &String).map(String::from);
+        let of_tract = "failed to allocate Layout { size: 67108864, align: 64 (1 << 6) }";
+        assert_eq!(told(of_tract).as_deref(), Some("tract ran out of memory"));
+        assert_eq!(told("another").as_deref(), Some("another"));
+    }
 
     #[test]
     fn a_cut_name_has_as_many_characters_as_wanted() {

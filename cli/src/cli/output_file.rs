@@ -34,9 +34,19 @@ pub(crate) fn try_file(path: &Path) -> anyhow::Result<()> {
     Drafts::default().file(path, b"")
 }
 
-/// The same of files in a folder that is there.
-pub(crate) fn try_folder(folder: &Path) -> anyhow::Result<()> {
-    Drafts::default().folder_in(folder).map(drop)
+/// Makes a folder, and those that it is in, and finds out whether files can be written there,
+/// before work that may take long. Fails when one cannot be made or written in. The error begins
+/// with the path.
+pub(crate) fn try_folder(folder: &Path) -> anyhow::Result<MadeFolders> {
+    let made = MadeFolders::of(folder).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            io::Error::new(io::ErrorKind::NotADirectory, "is no folder")
+        }
+        _ => error,
+    });
+    let made = written(folder, made)?;
+    Drafts::default().folder_in(folder)?;
+    Ok(made)
 }
 
 /// Files and folders that are complete before the first of them is put in its place. What is not
@@ -188,7 +198,7 @@ static MADE: Mutex<Vec<PathBuf>> = Mutex::new(vec![]);
 
 impl MadeFolders {
     /// Makes a folder, and those that it is in. Fails when it cannot be made.
-    pub(crate) fn of(folder: &Path) -> io::Result<MadeFolders> {
+    fn of(folder: &Path) -> io::Result<MadeFolders> {
         make_listed(folder, &MADE).map(MadeFolders)
     }
 }

@@ -23,12 +23,13 @@ fn where_nothing_can_be_written_is_told_first() {
     std::fs::create_dir(folder.path("folder.html")).expect("a folder");
     let page = folder.text("folder.html");
     let json = format!("--json={page}");
-    let single = folder.text("x.npy");
+    let (single, around) = (folder.text("x.npy"), folder.text(""));
     let no_folder = "there is no folder";
     for (call, told) in [
         (vec!["run", &file, "-o", &none], no_folder),
         (vec!["run", &file, "-o", &inside], "Not a directory"),
         (vec!["run", &file, "-o", &below], "Not a directory"),
+        (vec!["run", &file, "-o", &taken], "taken: is no folder"),
         (vec!["run", &file, "-o", &single], "a .npy holds one output, the model has 2"),
         (vec!["audit", &file, "--report", &page], "is a folder"),
         (vec!["compare", &file, &file, "--report", &page], "is a folder"),
@@ -36,6 +37,10 @@ fn where_nothing_can_be_written_is_told_first() {
         (vec!["record", &file, &below], "Not a directory"),
         (vec!["reduce", &file, &file, "-o", &below], "Not a directory"),
         (vec!["keep", &file, "--to", "FLOAT16", &json], "is a folder"),
+        (vec!["keep", &file, "--to", "FLOAT16", "--keep-inputs", &below], "Not a directory"),
+        (vec!["keep", &file, "--to", "FLOAT16", "--keep-inputs", &around], "is not empty"),
+        (vec!["compare", &file, &file, "--keep-inputs", &below], "Not a directory"),
+        (vec!["compare", &file, &file, "--keep-inputs", &around], "is not empty"),
     ] {
         let line = refused(&call);
         assert!(line.contains(told), "{call:?}: {line}");

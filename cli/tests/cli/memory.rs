@@ -7,7 +7,9 @@ use serde_json::Value;
 use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 use tract_onnx_cast::ElementType;
 
-use crate::common::proto::{self, graph, graph_attribute, int, model, node, value};
+use crate::common::proto::{
+    self, Change as _, graph, graph_attribute, int, ints, model, node, value,
+};
 use crate::program::*;
 use crate::run::npy;
 use crate::verdict::{self, held, values};
@@ -71,6 +73,51 @@ fn many_sets_take_no_more_memory_than_one() {
     std::fs::remove_file(folder.path("recorded/model.onnx")).expect("a file");
     let told = done_with_little(&["compare", &onnx, &recorded]);
     assert!(told.contains("exactly equal"), "{told}");
+}
+
+/// What is known with less memory than a check takes depends on how little it is: nothing is said
+/// of the conversion then.
+#[test]
+fn a_verdict_is_the_same_with_less_memory_or_there_is_none() {
+    use ElementType::Float;
+    let (folder, side) = (Folder::new(), 2048);
+    let file = |name: &str, bounded_by: &str| {
+        let nodes = [
+            node("MatMul", &["x", "w"], &["p"], vec![]).named("product"),
+            node(bounded_by, &["p"], &["t"], vec![]).named("bounded"),
+            node("ReduceMax", &["t"], &["y"], vec![ints("axes", &[1])]).named("most"),
+        ];
+        let inputs = [value("x", Float, &[side, 1])];
+        let mut main = graph(&inputs, &nodes, &[value("y", Float, &[side, 1])]);
+        main.initializer = vec![held("w", Float, &[1, side], &values(side as usize, 1))];
+        folder.message(name, &model(13, main))
+    };
+    let a = file("a.onnx", "Tanh");
+    let compared = |converted: &str, memory: &str| {
+        let search = ["--search", "0", "--max-memory", memory];
+        onnx_cast([&["compare", &a, converted][..], &search].concat())
+    };
+    for (converted, right) in [
+        (file("same.onnx", "Tanh"), "the output is exactly equal"),
+        (file("other.onnx", "Sigmoid"), "broken"),
+    ] {
+        let all = stdout(&compared(&converted, "4GiB"));
+        assert!(all.contains(&format!("{a}: {right}")), "{all}");
+        for mebibytes in (400..720).step_by(20) {
+            let less = compared(&converted, &format!("{mebibytes}MiB"));
+            let (all, why) = (stdout(&less), stderr(&less));
+            if less.status.code() == Some(2) {
+                let why: Vec<&str> = why.lines().filter(|line| !is_progress(line)).collect();
+                let [why] = why[..] else { panic!("{mebibytes}: {why:?}") };
+                let limit = format!(
+                    "tract ran out of memory; --max-memory raises the limit of {mebibytes}.0 MiB"
+                );
+                assert!(why.contains(".onnx: ") && why.ends_with(&limit), "{why}");
+            } else {
+                assert!(all.contains(&format!("{a}: {right}")), "{mebibytes}: {all}");
+            }
+        }
+    }
 }
 
 /// A weight in a file, which takes no room on the disk.

@@ -26,7 +26,7 @@ use super::value::TypedTensor;
 use crate::audit::Audit;
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error};
-use crate::onnx::node::{is_default_domain, refusal};
+use crate::onnx::node::{is_default_domain, out_of_memory, refusal};
 use crate::ops::cast::op::OnnxCast;
 use crate::ops::quantize::op::OnnxQuantizer;
 use crate::ops::weights::streamed;
@@ -425,6 +425,7 @@ fn at_node(node: &Node, error: &TractError) -> Error {
     let problem = match own.map(Error::cause) {
         Some(Cause::Node { problem, .. }) => with_opset(problem, node.opset),
         Some(Cause::Panic { message }) => message.clone(),
+        Some(Cause::Memory { .. }) => return out_of_memory(node),
         Some(Cause::Tract { problem, .. }) => {
             return refusal(node, with_opset(problem, node.opset)).of_sound_model();
         }

@@ -23,7 +23,7 @@ use crate::cli::input::samples::{self, Sample};
 use crate::cli::input::source::Source;
 use crate::cli::input::{files, sizes};
 use crate::cli::message::{ProblemKind, about, at, counted};
-use crate::cli::output_file::Drafts;
+use crate::cli::output_file::{Drafts, MadeFolders, try_folder};
 use crate::cli::tensor::{NamedTensor, Tensors, write_tensors};
 
 /// Inputs for one run, and what to call them. There may be more of them than fit in memory, so a
@@ -102,13 +102,22 @@ pub(crate) fn tell_search(sets: &mut [Set], further: &LookFurther) {
     }
 }
 
-/// Writes sets in the layout of test cases. Fails when the folder holds something, or cannot be
-/// written.
+/// Finds out whether sets can be written into a folder, before work that may take long: it is made
+/// if it is not there. Fails when it cannot be made or written in, or something is in it.
+pub(crate) fn try_sets(folder: &Path) -> TractResult<MadeFolders> {
+    let tried = || {
+        let made = try_folder(folder)?;
+        let (shown, is_empty) = (folder.display(), fs::read_dir(folder)?.next().is_none());
+        ensure!(is_empty, "{shown}: is not empty: sets of inputs go where nothing else is");
+        Ok(made)
+    };
+    about(ProblemKind::Call, at(KEEP_INPUTS, tried()))
+}
+
+/// Writes the inputs of sets into a folder that was tried, so that `-i` gives them again. Fails
+/// when they cannot be made or written.
 pub(crate) fn write_sets(folder: &Path, model: &Declared, sets: &[Set]) -> TractResult<()> {
     let write = || {
-        fs::create_dir_all(folder)?;
-        let is_empty = fs::read_dir(folder)?.next().is_none();
-        ensure!(is_empty, "is not empty: sets of inputs go where nothing else is");
         let mut drafts = Drafts::default();
         for (number, set) in sets.iter().enumerate() {
             let draft = drafts.folder(&folder.join(format!("test_data_set_{number}")))?;
@@ -116,9 +125,11 @@ pub(crate) fn write_sets(folder: &Path, model: &Declared, sets: &[Set]) -> Tract
         }
         drafts.put()
     };
-    let name = format!("--keep-inputs {}", folder.display());
-    about(ProblemKind::Call, at(name, write()))
+    about(ProblemKind::Call, at(KEEP_INPUTS, write()))
 }
+
+/// The option that names the folder.
+const KEEP_INPUTS: &str = "--keep-inputs";
 
 /// The shapes of tensors.
 pub(crate) fn shapes_of(tensors: &[Arc<Tensor>]) -> Vec<Vec<usize>> {

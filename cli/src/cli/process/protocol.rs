@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cli::message::{self, ProblemKind, ReportedProblem, at, size_in_words};
+use crate::cli::message::{self, OUT_OF_MEMORY, ProblemKind, ReportedProblem, at};
 use crate::cli::work::engine::{Engine, NoPlan};
 
 /// Set in the worker's environment, and only there.
@@ -75,10 +75,9 @@ impl<A> RequestOutcome<A> {
 
 /// What to tell the user about a worker's end, given what tract or the standard library said last.
 pub(crate) fn reason_of_end(last_words: &str, memory_bytes: u64) -> ReportedProblem {
-    // By the standard library when it aborts, and by tract's errors and assertions.
-    let no_memory = ["memory allocation", "failed to allocate", "data.is_null()"];
-    if no_memory.iter().any(|mark| last_words.contains(mark)) {
-        return out_of_memory("", memory_bytes);
+    if message::is_of_memory(last_words) {
+        let message = format!("{OUT_OF_MEMORY}{}", message::more_memory(memory_bytes));
+        return ReportedProblem { kind: ProblemKind::Limit, message };
     }
     let (kind, message) = if last_words.contains("overflowed its stack") {
         (ProblemKind::Limit, "tract ran out of stack".into())
@@ -87,22 +86,4 @@ pub(crate) fn reason_of_end(last_words: &str, memory_bytes: u64) -> ReportedProb
         (ProblemKind::Model, format!("tract cannot handle this model ({words})"))
     };
     ReportedProblem { kind, message }
-}
-
-/// What to tell the user about an error of a worker that lives on.
-pub(crate) fn problem_of(error: &anyhow::Error, memory_bytes: u64) -> ReportedProblem {
-    let problem = ReportedProblem::of(error, ProblemKind::Model);
-    // tract's assertion, behind the place that it was caught at: a name may have any words in it.
-    match problem.message.split_once("): failed to allocate Layout {") {
-        Some((place, _)) => out_of_memory(&format!("{place}): "), memory_bytes),
-        None => problem,
-    }
-}
-
-/// That tract ran out of memory at a place.
-fn out_of_memory(place: &str, memory_bytes: u64) -> ReportedProblem {
-    let limit = size_in_words(memory_bytes);
-    let message =
-        format!("{place}tract ran out of memory; --max-memory raises the limit of {limit}");
-    ReportedProblem { kind: ProblemKind::Limit, message }
 }

@@ -1,5 +1,6 @@
 //! The process that the user started: it has the worker do what may end badly, and survives it.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs::{self, Metadata};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -14,6 +15,7 @@ use anyhow::Context;
 use crate::cli::args::resources::Resources;
 use crate::cli::message::{ProblemKind, ReportedProblem};
 use crate::cli::output_file::remove_drafts_of;
+use crate::cli::process::engines::by_either;
 use crate::cli::process::protocol::{
     Order, REPLY, Reply, RequestOutcome, WORKER_VARIABLE, reason_of_end,
 };
@@ -44,28 +46,9 @@ impl Supervisor {
         let asked = self.resources.engine;
         // Who says how many nodes a plan may have wants one.
         let is_once = R::RUNS_ONCE && asked.is_none() && self.resources.max_nodes.is_none();
-        let first = self.ask_by(request, asked.unwrap_or(R::ENGINE), None, is_once, &follow)?;
-        match first {
-            Reply {
-                outcome: RequestOutcome::Unusable(problem), no_plan: Some(no_plan), ..
-            } if asked.is_none() && R::ENGINE == Engine::Plan => {
-                let is_possible = no_plan.is_possible;
-                let by_nodes =
-                    self.ask_by(request, Engine::Nodes, Some(no_plan), is_once, &follow)?;
-                if is_possible && by_nodes.no_plan.is_some() {
-                    // What tract cannot do with a node alone it may with all of them.
-                    return Ok(self.ask_by(request, Engine::Plan, None, false, &follow)?.outcome);
-                }
-                // Of two problems that are tract's, the plan's says more of the model. What took
-                // more time or memory than there is, or is wrong without a plan, is told.
-                let is_told = match &by_nodes.outcome {
-                    RequestOutcome::Done(_) => true,
-                    RequestOutcome::Unusable(_) => by_nodes.is_last || by_nodes.no_plan.is_none(),
-                };
-                Ok(if is_told { by_nodes.outcome } else { RequestOutcome::Unusable(problem) })
-            }
-            reply => Ok(reply.outcome),
-        }
+        by_either((asked, R::ENGINE), is_once, |engine, no_plan, is_once| {
+            self.ask_by(request, engine, no_plan, is_once, &follow)
+        })
     }
 
     /// Has a worker answer by an engine; if that is not the one to begin with, with the reason.
@@ -102,6 +85,13 @@ impl Supervisor {
             let message = "the path is not UTF-8".into();
             return unusable(ReportedProblem { kind: ProblemKind::Call, message });
         };
+        // What it is at names what has needed more than there was.
+        let at = RefCell::new(request.subject().display().to_string());
+        let follow = |what: &str| {
+            let doing = what.split(": ").next().unwrap_or_default();
+            at.replace(format!("{}: {doing}", request.subject().display()));
+            follow(what);
+        };
         loop {
             let mut worker = match self.worker.take() {
                 Some(worker) => worker,
@@ -123,10 +113,12 @@ impl Supervisor {
                 if let Some(place) = request.output() {
                     remove_drafts_of(id, place);
                 }
-                return unusable(match late {
+                let ReportedProblem { kind, message } = match late {
                     Some(most) => too_late(most, is_said),
                     None => reason_of_end(&last_words, memory_bytes),
-                });
+                };
+                let message = format!("{}: {message}", at.borrow());
+                return unusable(ReportedProblem { kind, message });
             }
         }
     }

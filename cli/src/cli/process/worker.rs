@@ -3,15 +3,16 @@
 use std::io::{self, BufRead, Write};
 use std::panic::{self, AssertUnwindSafe};
 use std::process::{self, ExitCode};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 use std::{env, thread};
 
-use crate::cli::message::{ProblemKind, ReportedProblem, panic_words};
+use crate::cli::message::{MEMORY, ProblemKind, ReportedProblem, panic_words};
 use crate::cli::output_file::remove_drafts;
 use crate::cli::process::command::{end_command, limit_memory};
 use crate::cli::process::protocol::{
-    Header, Order, REPLY, Reply, RequestOutcome, WORKER_VARIABLE, problem_of, reason_of_end,
+    Header, Order, REPLY, Reply, RequestOutcome, WORKER_VARIABLE, reason_of_end,
 };
 use crate::cli::process::request::Request;
 use crate::cli::work::deadline::{Deadline, TooLong};
@@ -105,7 +106,7 @@ pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_js
             Reply { outcome: RequestOutcome::Done(answer), is_last: false, no_plan: None }
         }
         Ok(Err(error)) => {
-            let mut problem = problem_of(&error, memory_bytes);
+            let mut problem = ReportedProblem::of(&error, ProblemKind::Model);
             if error.chain().any(|link| link.is::<TooLong>()) {
                 problem.kind = ProblemKind::Limit;
             }
@@ -133,11 +134,12 @@ fn refused<R: Request>(request: &R, loader: &Loader) -> Option<Reply<R::Answer>>
 
 /// Makes allocations fail before the machine is out of memory, and keeps the system from writing a
 /// core file when the worker dies. Systems without such limits are left as they are. Returns the
-/// memory that there is.
+/// memory that there is, which messages tell.
 fn limit(memory_bytes: u64) -> u64 {
     #[cfg(unix)]
     if let Ok((_, hard)) = rlimit::Resource::CORE.get() {
         let _ = rlimit::Resource::CORE.set(0, hard);
     }
+    MEMORY.store(memory_bytes, Ordering::Relaxed);
     limit_memory(memory_bytes)
 }

@@ -167,7 +167,9 @@ pub(crate) fn no_plan(error: &TractError, engine: Engine, is_limit_ours: bool) -
             let is_alone =
                 engine == Engine::Plan && own.operator().is_some_and(Interpreter::runs_alone);
             let is_many = is_limit_ours && own.limit() == Some("loaded_nodes");
-            own.kind() == ErrorKind::Tract || is_alone || is_many
+            // What there is no room for as a whole there may be node by node.
+            let is_large = engine == Engine::Plan && own.kind() == ErrorKind::Memory;
+            own.kind() == ErrorKind::Tract || is_alone || is_many || is_large
         }
         // What tract says of a node while it types a model is no error of this project's; what the
         // call or a file is wrong about does not depend on an engine.

@@ -125,9 +125,9 @@ pub(super) fn measure(
 ) -> TractResult<Measured> {
     let (sets, mut notes) = (sides.count()?, sides.notes.clone());
     let [further_a, further_b] = paired.further;
-    let reference = Runner::of(&sides.reference, further_a, &mut notes);
+    let reference = Runner::of(&sides.reference, further_a, &mut notes)?;
     let mut reference = reference.looking(&sides.reference_sets);
-    let mut converted = Runner::of(&sides.converted, further_b, &mut notes);
+    let mut converted = Runner::of(&sides.converted, further_b, &mut notes)?;
     let mut metrics = OutputMetrics::default();
     let (mut dumped, limits) = (Dumped::of(sides), &request.limits);
     let (mut samples, mut scores) = (CompareSamples::of(sides, sets), Scores::default());
@@ -150,7 +150,7 @@ pub(super) fn measure(
             scores.add(a, b, tokens.as_deref())?;
         }
         if inside.is_wanted(&outputs, metrics.may_fail()) {
-            inside.add(place, (&mut reference, &mut converted), &outputs);
+            inside.add(place, (&mut reference, &mut converted), &outputs)?;
         }
     }
     let rows = converted.rows();
@@ -174,7 +174,7 @@ pub(super) fn measure(
     if request.has_verdict {
         let changed = measured.weights.as_ref().map_or(&[][..], |weights| &weights.changed);
         let is_same = measured.outputs.iter().chain(&measured.saved).all(|tensor| tensor.identical);
-        let local = inside.local(changed, is_same);
+        let local = inside.local(changed, is_same)?;
         measured.judge(request, sides, local);
     }
     if (request.all_tensors || measured.failed())

@@ -46,6 +46,7 @@ use crate::cli::found::status::Status;
 use crate::cli::found::verdict::{Judgement, Verdict};
 use crate::cli::input::args::{SearchArgs, SetsArgs};
 use crate::cli::input::cases::file_of;
+use crate::cli::input::sets::try_sets;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::output_file::write_whole;
 use crate::cli::process::jobs::ask_all;
@@ -224,6 +225,7 @@ impl Request for CompareRequest {
         if self.is_of_weights {
             return weights_only::compare(loader, &self.reference, &self.converted);
         }
+        let _made = self.search.keep_inputs.as_deref().map(try_sets).transpose()?;
         let mut sides = open::open(loader, self)?;
         open::search::search_further(self, &mut sides)?;
         open::left_out::leave_out(&mut sides)?;

@@ -13,7 +13,7 @@ use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::input::sets::Set;
 use crate::cli::measure::number::Num;
 use crate::cli::message::add_once;
-use crate::cli::message::{at, one_line};
+use crate::cli::message::{at, is_out_of_memory, one_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::local::Trace;
 use crate::cli::verb::compare::open::{LoadedModel, SAVED, Side, Sides, with_way_out};
@@ -37,11 +37,16 @@ pub(super) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// Of one side, of which the other one has saved these inner tensors.
-    pub(super) fn of(side: &'a Side, further: Vec<String>, notes: &mut Vec<String>) -> Runner<'a> {
+    /// Of one side, of which the other one has saved these inner tensors. Fails when there is not
+    /// enough memory.
+    pub(super) fn of(
+        side: &'a Side,
+        further: Vec<String>,
+        notes: &mut Vec<String>,
+    ) -> TractResult<Runner<'a>> {
         let watched = side.model.as_ref().map(|loaded| Watched::of(&loaded.probed, &further));
-        let watched = watched.and_then(|watched| noted(watched, notes));
-        Runner { side, watched, further, trace: None, interpreter: None, operators: None }
+        let watched = watched.map(|watched| noted(watched, notes)).transpose()?.flatten();
+        Ok(Runner { side, watched, further, trace: None, interpreter: None, operators: None })
     }
 
     /// The same, looking at the numbers that operators are given where inputs were chosen.
@@ -74,7 +79,7 @@ impl<'a> Runner<'a> {
         let mut trace = Trace::empty(names);
         if let Some(watched) = &mut self.watched {
             let mut observed = Observed::of(&mut trace, self.operators.as_mut());
-            match noted(watched.run(set, false, Some(&mut observed)), notes) {
+            match at(&path, noted(watched.run(set, false, Some(&mut observed)), notes))? {
                 Some(run) => {
                     self.trace = watched.interprets().then_some(trace);
                     if place + 1 == sets.len() {
@@ -136,7 +141,7 @@ pub(super) fn refused(sides: &Sides) -> Option<Culprit> {
     let refusal = |(set_a, set_b): (&Set, &Set)| {
         let (of_a, of_b) = (set_a.tensors().ok()?, set_b.tensors().ok()?);
         let zeros: Vec<_> = of_b.iter().map(zero).collect::<Option<_>>()?;
-        let error = run(b, of_b).err()?;
+        let error = run(b, of_b).err().filter(|error| !is_out_of_memory(error))?;
         let is_for_this = || run(b, zeros).is_ok() || sides.converted_sets.iter().any(takes);
         (run(a, of_a).is_ok() && is_for_this()).then_some(error)
     };
@@ -153,12 +158,16 @@ pub(super) fn refused(sides: &Sides) -> Option<Culprit> {
     })
 }
 
-/// What there is, or a note why not.
-fn noted<T>(result: TractResult<T>, notes: &mut Vec<String>) -> Option<T> {
-    result
-        .map_err(|error| {
+/// What there is, or a note why not. Fails when there is not enough memory: less would be known
+/// than with more of it.
+fn noted<T>(result: TractResult<T>, notes: &mut Vec<String>) -> TractResult<Option<T>> {
+    match result {
+        Ok(there) => Ok(Some(there)),
+        Err(error) if is_out_of_memory(&error) => Err(error),
+        Err(error) => {
             let reason = one_line(&error);
             add_once(notes, Some(format!("the casts could not be audited: {reason}")));
-        })
-        .ok()
+            Ok(None)
+        }
+    }
 }

@@ -235,6 +235,7 @@ impl Request for KeepRequest {
         let Content::Model(file, cases) = saved::read(&self.model)? else {
             bail!("holds saved outputs, not a model");
         };
+        let _made = self.keep_inputs.as_deref().map(sets::try_sets).transpose()?;
         let proto = loader.read(&file)?;
         if let Some(half) = half_type(&proto) {
             bail!("the model is {half} already: `keep` takes the FLOAT original")

@@ -20,7 +20,7 @@ use crate::cli::input::cases::{self, Case, model_file};
 use crate::cli::input::sets;
 use crate::cli::input_file::{open_regular, read_regular};
 use crate::cli::message::{add_once, at, single_line};
-use crate::cli::output_file::{Drafts, MadeFolders, locked, try_folder};
+use crate::cli::output_file::{Drafts, locked, try_folder};
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::Request;
 use crate::cli::report::terminal::{Output, print_notes};
@@ -136,13 +136,8 @@ impl Request for RecordRequest {
 
     fn answer(&self, loader: &Loader) -> TractResult<Recorded> {
         let folder = &self.folder;
-        let made = (!self.is_anew)
-            .then(|| MadeFolders::of(folder).with_context(|| folder.display().to_string()));
-        let _made = made.transpose()?;
-        // Before the work, which may take long.
-        if folder.is_dir() {
-            try_folder(folder)?;
-        }
+        let is_wanted = !self.is_anew || folder.is_dir();
+        let _made = is_wanted.then(|| try_folder(folder)).transpose()?;
         let model = loader.open(&self.model)?;
         if self.is_anew {
             return change(self, model);

@@ -11,7 +11,7 @@ use tract_onnx::pb::tensor_proto::DataLocation;
 use tract_onnx::prelude::*;
 
 use super::part::{Part, for_tensors};
-use crate::cli::output_file::{Drafts, MadeFolders, folder_of};
+use crate::cli::output_file::{Drafts, folder_of, try_folder};
 use crate::cli::tensor::write_tensors;
 
 /// The names of what a case holds.
@@ -21,7 +21,7 @@ pub(super) const SET: &str = "test_data_set_0";
 
 /// Writes a case in the place of what is there, as a whole. Fails when it cannot be written.
 pub(super) fn write(part: &Part, readme: &str, place: &Path) -> TractResult<()> {
-    let _made = MadeFolders::of(folder_of(place)).with_context(|| place.display().to_string())?;
+    let _made = try_folder(folder_of(place))?;
     let mut drafts = Drafts::default();
     let folder = drafts.folder(place)?;
     write_into(part, &folder)?;

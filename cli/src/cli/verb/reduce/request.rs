@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
 
 use super::of_command::OneRequest;
 use super::reduced::Reduced;
 use super::{of_command, pair};
-use crate::cli::output_file::{MadeFolders, folder_of, try_folder};
+use crate::cli::output_file::{folder_of, try_folder};
 use crate::cli::process::request::Request;
 use crate::cli::verb::compare::CompareRequest;
 use crate::cli::work::engine::Engine;
@@ -39,10 +38,7 @@ impl Request for ReduceRequest {
     type Answer = Reduced;
 
     fn answer(&self, loader: &Loader) -> TractResult<Reduced> {
-        // Before the work, which may take long.
-        let (shown, around) = (self.output.display(), folder_of(&self.output));
-        let _made = MadeFolders::of(around).with_context(|| shown.to_string())?;
-        try_folder(around)?;
+        let _made = try_folder(folder_of(&self.output))?;
         let start = Instant::now();
         let mut reduced = match &self.of {
             ReduceTask::Pair(request) => pair::reduce(loader, request, &self.output)?,

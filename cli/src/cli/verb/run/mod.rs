@@ -24,7 +24,7 @@ use crate::cli::input::recipe::Recipe;
 use crate::cli::input::sets::{self, RunInputs};
 use crate::cli::measure::value::{ElementValue, values};
 use crate::cli::message::{ProblemKind, about, printable, single_line};
-use crate::cli::output_file::{Drafts, MadeFolders, locked, try_file, try_folder};
+use crate::cli::output_file::{Drafts, locked, try_file, try_folder};
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::Request;
 use crate::cli::progress::tell;
@@ -187,11 +187,7 @@ impl Request for RunRequest {
             Some(path) if is_numpy(path) => (Some(path), None),
             path => (None, path.as_ref()),
         };
-        // Before the work, which may take long.
-        let made = folder
-            .map(|folder| MadeFolders::of(folder).with_context(|| folder.display().to_string()));
-        let _made = made.transpose()?;
-        folder.map_or(Ok(()), |folder| try_folder(folder))?;
+        let _made = folder.map(|folder| try_folder(folder)).transpose()?;
         file.map_or(Ok(()), |file| try_file(file))?;
         tell("loading");
         let given = self.given_early(loader)?;

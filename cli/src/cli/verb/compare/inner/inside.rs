@@ -9,9 +9,11 @@ use tract_onnx_cast::untrusted::without_panic;
 use super::{Inner, InnerTensors};
 use crate::cli::found::weights::ComparedWeight;
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::message::one_line;
+use crate::cli::message::{at, is_out_of_memory, one_line};
 use crate::cli::tensor::NamedTensor;
-use crate::cli::verb::compare::local::{Local, LocalComparison, Subject, Traces, of_saved};
+use crate::cli::verb::compare::local::{
+    LOOKING, Local, LocalComparison, Subject, Traces, of_saved,
+};
 use crate::cli::verb::compare::open::{CompareRequest, LoadedModel, Sides};
 use crate::cli::verb::compare::runner::Runner;
 
@@ -84,13 +86,13 @@ impl<'a> Inside<'a> {
         self.problem.is_none() && (self.is_all_wanted || is_explained)
     }
 
-    /// Looks at what the models have made of the set at a place.
+    /// Looks at what the models have made of the set at a place. Fails as [`Inside::looked`].
     pub(in crate::cli::verb::compare) fn add(
         &mut self,
         place: usize,
         (a, b): (&mut Runner, &mut Runner),
         outputs: &[(&NamedTensor, &NamedTensor)],
-    ) {
+    ) -> TractResult<()> {
         let Sides { reference_sets, converted_sets, .. } = self.subject.sides;
         let look = || {
             let sides = (a.trace(place, reference_sets)?, b.trace(place, converted_sets)?);
@@ -99,7 +101,9 @@ impl<'a> Inside<'a> {
             let traces = Traces { sides, outputs: outputs.iter().map(named).collect() };
             self.look_into(place, Rc::new(traces))
         };
-        self.problem = without_panic(look).err().map(|error| one_line(&error));
+        let found = without_panic(look);
+        self.problem = self.looked(found)?.err();
+        Ok(())
     }
 
     fn look_into(&mut self, place: usize, traces: Rc<Traces>) -> TractResult<()> {
@@ -137,21 +141,34 @@ impl<'a> Inside<'a> {
         Ok(self.inner.map(InnerTensors::finish).unwrap_or_default())
     }
 
+    /// What was found, or why nothing was. Fails where a verdict is wanted and memory did not
+    /// suffice: with more of it another one may follow.
+    fn looked<T>(&self, found: TractResult<T>) -> TractResult<Result<T, String>> {
+        match found {
+            Err(error) if self.is_judged && is_out_of_memory(&error) => {
+                let converted = self.subject.sides.converted.path.display();
+                at(format!("{converted}: {LOOKING}"), Err(error))
+            }
+            found => Ok(found.map_err(|error| one_line(&error))),
+        }
+    }
+
     /// Where errors arise, or why nobody can tell; `changed` are the weights that have changed.
+    /// Fails as [`Inside::looked`].
     pub(in crate::cli::verb::compare) fn local(
         &mut self,
         changed: &[ComparedWeight],
         is_same: bool,
-    ) -> Result<Local, String> {
+    ) -> TractResult<Result<Local, String>> {
         if is_same {
-            return Ok(Local::default());
+            return Ok(Ok(Local::default()));
         }
         if self.models.is_none() {
-            return without_panic(|| of_saved(self.subject)).map_err(|error| one_line(&error));
+            return self.looked(without_panic(|| of_saved(self.subject)));
         }
-        match (self.look.take(), &self.problem) {
+        Ok(match (self.look.take(), &self.problem) {
             (_, Some(problem)) => Err(problem.clone()),
             (look, None) => Ok(look.map(|look| look.finish(changed)).unwrap_or_default()),
-        }
+        })
     }
 }

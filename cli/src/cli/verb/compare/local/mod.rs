@@ -94,7 +94,7 @@ pub(super) struct Local {
 }
 
 /// What is told of the runs that the verdict takes.
-const LOOKING: &str = "looking for where errors arise";
+pub(super) const LOOKING: &str = "looking for where errors arise";
 
 /// The same of a walk, of which there were so many before.
 fn next_walk(walks: &Cell<usize>) -> String {
@@ -179,7 +179,7 @@ impl<'a> LocalComparison<'a> {
             None => {
                 let mut links = links(trace_a, trace_b, outputs, &self.subject.weights)?;
                 let (holder, both) = (a.probed.holder(), (&**trace_a, &**trace_b, &self.model));
-                let weights = ReferenceWeights::of(self.subject, holder, both, &mut links);
+                let weights = ReferenceWeights::of(self.subject, holder, both, &mut links)?;
                 First { traces: traces.clone(), links, weights, band: None }
             }
         };

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use tract_onnx_cast::Result;
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 
 use super::Subject;
@@ -31,13 +32,13 @@ pub(super) struct ReferenceWeights<'a> {
 
 impl<'a> ReferenceWeights<'a> {
     /// Finds them; `model` is the conversion. What it computes of its constants, as the values of a
-    /// quantised weight, is linked with the weight.
+    /// quantised weight, is linked with the weight. Fails when memory does not suffice for that.
     pub(super) fn of(
         subject: &Subject,
         holder: Holder<'a>,
         (a, b, model): (&Trace, &Trace, &Interpreter),
         links: &mut Links,
-    ) -> ReferenceWeights<'a> {
+    ) -> Result<ReferenceWeights<'a>> {
         let (holder, nearest) = (Some(holder), subject.nearest.clone());
         let mut weights = ReferenceWeights { holder, nearest, ..ReferenceWeights::default() };
         // A constant that several weights claim is the one of which it is a cast.
@@ -75,22 +76,25 @@ impl<'a> ReferenceWeights<'a> {
             }
             let is_made = b.maker(converted).is_some_and(|ran| ran.op == "DequantizeLinear");
             let exact = || cast(&weights.read(a, reference)?, wide(ty));
-            let by_values = || Some(laid_out(&exact()?, &b.again(model, converted)?)?.1);
+            let by_values = || {
+                let made = b.again(model, converted)?;
+                Result::Ok(made.and_then(|made| Some(laid_out(&exact()?, &made)?.1)))
+            };
             let is_nearest = weights.nearest(converted, reference).is_some();
             let has_order = || {
                 if is_nearest {
                     // Its values are near in the reference's order.
-                    return Some(false);
+                    return Ok(Some(false));
                 }
-                let made = b.form(converted)?.1;
-                is_turned(shape, made).or_else(by_values)
+                let turned = b.form(converted).map(|(_, made)| is_turned(shape, made));
+                if turned == Some(None) { by_values() } else { Ok(turned.flatten()) }
             };
-            if is_made && has_order() == Some(false) {
+            if is_made && has_order()? == Some(false) {
                 let link = Link { reference: reference.clone(), is_sure: true };
                 links.insert(converted.clone(), link);
             }
         }
-        weights
+        Ok(weights)
     }
 
     /// A constant of the reference.

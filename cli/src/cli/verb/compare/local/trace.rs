@@ -148,12 +148,12 @@ impl Trace {
     }
 
     /// A value as it was made for the first time; one that is not kept is computed of the constants
-    /// again.
-    pub(super) fn again(&self, model: &Interpreter, value: &str) -> Option<SharedTensor> {
+    /// again. Fails when memory does not suffice for that.
+    pub(super) fn again(&self, model: &Interpreter, value: &str) -> Result<Option<SharedTensor>> {
         if self.computed.contains_key(value) {
-            model.constant(value).ok()?
+            model.constant(value)
         } else {
-            self.first(value).cloned()
+            Ok(self.first(value).cloned())
         }
     }
 

@@ -44,9 +44,6 @@ const STRAYING: f64 = 8.0;
 pub(in super::super) const IN_PLACE: [&str; 5] =
     ["Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"];
 
-/// What makes one element of several, and has the largest of their doubts.
-const OF_SEVERAL: [&str; 3] = ["GlobalMaxPool", "MaxPool", "ReduceMax"];
-
 /// How often a node runs on inputs that are moved at random, and how many times as far off its
 /// result may be.
 const SAMPLES: u64 = 4;
@@ -95,13 +92,13 @@ pub(super) fn moved(step: NodeStep) -> Doubts {
         return Some(vec![Carried { doubt: twin.doubt.clone(), share: twin.share }]);
     }
     let of_element = |doubt: &Doubt| !matches!(doubt, Doubt::Steps(_) | Doubt::Each(_));
-    if !OF_SEVERAL.contains(&node.op_type)
-        && (*first, *count) == (0, 1)
+    if (*first, *count) == (0, 1)
         && let Some(Some(twin)) = inputs.first()
         && of_element(&twin.doubt)
         && made.iter().flatten().all(|(ty, _)| ty.is_float())
     {
-        // It is told by the element, wherever that goes.
+        // It is told by the element, wherever that goes. A maximum may be off as far as the element
+        // that it is: none that is less gets beyond that within its own doubt.
         let carried = Carried { doubt: twin.doubt.clone(), share: twin.share };
         return Some(vec![carried; made.len()]);
     }

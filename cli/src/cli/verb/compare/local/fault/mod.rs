@@ -336,7 +336,8 @@ impl<'a> Fault<'a> {
 
     /// Whether a weight is more than quantised, as far as that can be told.
     fn is_another(&self, reference: &str, converted: &str) -> bool {
-        let held = self.held.read(self.a, reference).zip(self.b.again(self.model, converted));
+        let made = self.b.again(self.model, converted).ok().flatten();
+        let held = self.held.read(self.a, reference).zip(made);
         let Some((was, is)) = held.filter(|_| !self.b.is_constant(converted)) else {
             return self.b.constants.contains_key(converted) || self.b.maker(converted).is_some();
         };
