@@ -4,6 +4,7 @@
 //! needs a cast there.
 
 use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, Use, ValueId};
+use tract_onnx::pb::TypeProto;
 
 use super::attributes;
 use super::classes::Point;
@@ -30,6 +31,12 @@ pub(super) fn join(graph: &mut Graph, context: &mut Context) -> Result<()> {
     let links = std::mem::take(&mut joining.links);
     sequences::join(graph, context, links);
     Ok(())
+}
+
+/// Whether something is declared as a sequence or the like, which no Cast takes: tract's messages
+/// hold no types but those of tensors.
+fn is_no_tensor(declared: Option<&TypeProto>) -> bool {
+    declared.is_some_and(|declared| declared.value.is_none())
 }
 
 struct Joining<'g, 'c, 'o> {
@@ -94,15 +101,20 @@ impl Joining<'_, '_, '_> {
             }
             if is_kept {
                 self.context.classes.fix(point, "an input of the model");
+            } else if is_no_tensor(self.graph.value(value).declared.as_ref()) {
+                self.context.classes.fix(point, "an input of the model that is no tensor");
             } else {
                 self.context.classes.compute(point);
             }
         }
-        for place in 0..body.outputs().len() {
-            match self.output(self.graph.main(), place) {
-                Some(point) if is_kept => self.context.classes.fix(point, "an output of the model"),
-                Some(point) => self.context.classes.compute(point),
-                None => {}
+        for (place, output) in body.outputs().iter().enumerate() {
+            let Some(point) = self.output(self.graph.main(), place) else { continue };
+            if is_kept {
+                self.context.classes.fix(point, "an output of the model");
+            } else if is_no_tensor(output.declared.r#type.as_ref()) {
+                self.context.classes.fix(point, "an output of the model that is no tensor");
+            } else {
+                self.context.classes.compute(point);
             }
         }
     }
@@ -314,7 +326,7 @@ impl Joining<'_, '_, '_> {
             return;
         }
         // A sequence is of the type of the tensors in it.
-        let name = if sequences::is_sequence(schema, parameter.ty) { "T" } else { name };
+        let name = if schema.is_sequence(parameter.ty) { "T" } else { name };
         match first_of.iter().find(|(known, _)| *known == name) {
             Some((_, first)) => self.context.classes.join(*first, point),
             None => first_of.push((name, point)),

@@ -35,16 +35,11 @@ pub(super) fn made(known: &KnownTypes, value: ValueId) -> Option<ElementType> {
 
 /// Whether what a node takes or makes at such a place may be of a type, or have elements of it.
 pub(super) fn allows(node: &Node, schema: &Schema, ty: ParameterType, to: ElementType) -> bool {
-    if !moves(node) || !is_sequence(schema, ty) {
+    if !moves(node) || !schema.is_sequence(ty) {
         return schema.allows(ty, to);
     }
     let construct = schema::schema("SequenceConstruct", node.opset);
     construct.is_some_and(|schema| schema.input(0).is_some_and(|held| schema.allows(held.ty, to)))
-}
-
-/// Whether a type is none of tensors, whatever the node.
-pub(super) fn is_sequence(schema: &Schema, ty: ParameterType) -> bool {
-    matches!(ty, ParameterType::Variable(name) if !schema.is_tensor(name))
 }
 
 /// Has each sequence be one class where it is made and taken; `links` are values that are the same
@@ -62,8 +57,8 @@ pub(super) fn join(graph: &Graph, context: &mut Context, mut links: Vec<(ValueId
         else {
             continue;
         };
-        let takes = |place| schema.input(place).is_some_and(|held| is_sequence(schema, held.ty));
-        let makes = |place| schema.output(place).is_some_and(|held| is_sequence(schema, held.ty));
+        let takes = |place| schema.input(place).is_some_and(|held| schema.is_sequence(held.ty));
+        let makes = |place| schema.output(place).is_some_and(|held| schema.is_sequence(held.ty));
         let taken = (0..node.input_places()).filter(|place| takes(*place));
         let made = (0..node.output_places()).filter(|place| makes(*place));
         let taken = taken.filter_map(|place| node.input(place));

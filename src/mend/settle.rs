@@ -90,6 +90,10 @@ impl MendingWalk {
     fn settle_refused(&mut self, known: &mut KnownTypes, id: NodeId, schema: &Schema) {
         for (place, ty) in known.inputs(id).into_iter().enumerate() {
             let Some(ty) = ty else { continue };
+            if schema.input(place).is_some_and(|input| schema.is_sequence(input.ty)) {
+                // What is known of a sequence is the type of its elements.
+                continue;
+            }
             let allows = |schema: &Schema| {
                 schema.input(place).is_some_and(|input| schema.allows(input.ty, ty))
             };

@@ -463,3 +463,21 @@ fn bodies_that_disagree_and_types_that_a_version_lacks_are_told() {
         "{report}"
     );
 }
+
+/// What is known of a sequence is the type of its elements, which is not its own.
+#[test]
+fn a_sequence_has_no_type_of_tensors() {
+    let body = graph(
+        &[unshaped("e", Float)],
+        &[node("Exp", &["e"], &["f"], vec![])],
+        &[unshaped("f", Float)],
+    );
+    let model = Sketch::new()
+        .input("x", Float, &[4])
+        .node("SplitToSequence", &["x"], &["s"], vec![])
+        .node("SequenceMap", &["s"], &["m"], vec![graph_attribute("body", body)])
+        .node("ConcatFromSequence", &["m"], &["y"], vec![int("axis", 0)])
+        .output("y", Float, &[4])
+        .model();
+    assert_eq!(mended(&model).0, [""; 0]);
+}

@@ -389,3 +389,25 @@ fn codes_bits_and_settings_are_those_of_their_types() {
     let counted = [node("Sub", &["limit", "one"], &["y"], vec![])];
     assert_eq!(told(limit, &counted, vec![scalar("one", 1.0)]), "numbers from 3 to 6");
 }
+
+/// What zeros are tried of is in each column some other number as well.
+#[test]
+fn each_column_is_looked_at_in_each_set() {
+    let product = |flipped: bool| {
+        let weight = |place: usize| {
+            let value = (place * 37 % 31) as f32 / 16.0 - 0.9375;
+            if flipped && (place / 8) % 8 == 3 { -value } else { value }
+        };
+        let mut held = tensor("w", Float, &(0..64 * 8).map(weight).collect::<Vec<f32>>());
+        held.dims = vec![64, 8];
+        of(
+            &[open("x", Float, &["4", "64"])],
+            &[node("MatMul", &["x", "w"], &["y"], vec![])],
+            vec![held],
+        )
+    };
+    for arguments in [["--sets", "1"], ["--sets", "3"], ["--search", "0"]] {
+        compared(0, [&product(false), &product(false)], &arguments);
+        compared(1, [&product(false), &product(true)], &arguments);
+    }
+}

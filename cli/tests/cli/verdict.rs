@@ -631,3 +631,24 @@ fn what_is_infinite_hides_no_fault_and_is_none() {
     let report = json(&stdout(&onnx_cast(["compare", &a, &b, "--json", "-i", &format!("x={x}")])));
     assert_eq!(report["comparisons"][0]["verdict"], "imprecise", "{report}");
 }
+
+/// Many nodes side by side hide no more than one of them does.
+#[test]
+fn many_outputs_of_few_nodes_each_are_rounded() {
+    let reductions = ["Max", "Min", "Mean", "Sum", "L1", "L2", "LogSumExp", "SumSquare"];
+    let wide = |is_half: bool| {
+        let mut nodes = if is_half { vec![cast("x", Float16, "h")] } else { vec![] };
+        for kind in reductions {
+            let (op, made) = (format!("Reduce{kind}"), format!("{kind}_half"));
+            if is_half {
+                nodes.push(node(&op, &["h"], &[&made], vec![int("keepdims", 0)]));
+                nodes.push(cast(&made, Float, kind));
+            } else {
+                nodes.push(node(&op, &["x"], &[kind], vec![int("keepdims", 0)]));
+            }
+        }
+        let outputs = reductions.map(|kind| value(kind, Float, &[]));
+        model(17, graph(&[value("x", Float, &[5, 7])], &nodes, &outputs))
+    };
+    assert_eq!(verdict(&wide(false), &wide(true)), "rounded");
+}

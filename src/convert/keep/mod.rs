@@ -125,7 +125,7 @@ pub(super) fn has_referred(node: &Node) -> bool {
 fn has_sequences(node: &Node, schema: &Schema) -> bool {
     let inputs = (0..node.input_places()).filter_map(|place| schema.input(place));
     let outputs = (0..node.output_places()).filter_map(|place| schema.output(place));
-    inputs.chain(outputs).any(|parameter| sequences::is_sequence(schema, parameter.ty))
+    inputs.chain(outputs).any(|parameter| schema.is_sequence(parameter.ty))
 }
 
 /// The nodes with a weight that does not fit.

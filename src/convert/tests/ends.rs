@@ -1,6 +1,6 @@
 //! What is given to a model, and what it returns.
 
-use tract_onnx::pb::{SparseTensorProto, TensorProto};
+use tract_onnx::pb::{SparseTensorProto, TensorProto, TypeProto};
 
 use super::*;
 
@@ -16,6 +16,20 @@ fn inputs_and_outputs_are_converted_where_that_is_wanted() {
         d = Mul(c, b)
         out d BFLOAT16";
     check(CHAIN, &options, expected);
+}
+
+/// What a SequenceMap makes is returned as it is: no Cast takes a sequence.
+#[test]
+fn a_sequence_that_is_returned_stays() {
+    let mut model = read("in x FLOAT\ns = SplitToSequence(x)\nm = SequenceMap(s)\nout m FLOAT");
+    let graph = model.graph.as_mut().expect("a graph");
+    graph.output[0].r#type = Some(TypeProto::default());
+    let body = read("in e FLOAT\nf = Exp(e)\nout f FLOAT").graph.expect("a graph");
+    graph.node[1].attribute.push(graph_attribute("body", body));
+    let options = Options { convert_io: true, ..to(Float16) };
+    let graph = written(&model.encode_to_vec(), &options).0.graph.expect("a graph");
+    let maker = graph.node.iter().find(|node| node.output == ["m"]).expect("a maker");
+    assert_eq!(maker.op_type, "SequenceMap");
 }
 
 #[test]

@@ -422,6 +422,13 @@ fn of_windows() -> Vec<Case> {
         window("HannWindow", 0.5 - 0.5 * (0.4 * PI).cos()),
         window("HammingWindow", 25.0 / 46.0 - 21.0 / 46.0 * (0.4 * PI).cos()),
         window("BlackmanWindow", 0.42 - 0.5 * (0.4 * PI).cos() + 0.08 * (0.8 * PI).cos()),
+        // The peak is 1, of which FLOAT leaves less.
+        one(
+            "BlackmanWindow",
+            vec![("x", Constant, tensor0(4i64))],
+            vec![int("output_datatype", ElementType::Int32 as i64)],
+            Some(tensor1(&[0i32, 0, 1, 0])),
+        ),
     ]
 }
 

@@ -95,6 +95,11 @@ impl Schema {
         !self.allowed(variable).is_empty()
     }
 
+    /// Whether a type is none of tensors, whatever the node.
+    pub(crate) fn is_sequence(&self, ty: ParameterType) -> bool {
+        matches!(ty, ParameterType::Variable(name) if !self.is_tensor(name))
+    }
+
     /// The variables that stand for types.
     pub(crate) fn variables(&self) -> impl Iterator<Item = &'static str> {
         self.variables.iter().map(|(name, _)| *name)

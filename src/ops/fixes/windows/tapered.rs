@@ -5,7 +5,10 @@ use std::f64::consts::PI;
 
 use tract_onnx::tract_core::internal::*;
 
+use crate::cast::element_type::ElementType;
+use crate::cast::rules::Rules;
 use crate::ops::host::hook::{HookSite, Instead};
+use crate::tensor::conversion::Conversion;
 
 /// Makes a constant of a window of known size.
 pub(crate) fn window(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
@@ -13,8 +16,9 @@ pub(crate) fn window(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId
     let periodic = site.int("periodic", 1)?;
     let [size] = inputs else { return Ok(None) };
     let Some(size) = model.outlet_fact(*size)?.konst.clone() else { return Ok(None) };
-    let (&[size], true) =
-        (size.cast_to::<i64>()?.try_as_plain_ram()?.as_slice::<i64>()?, ty.is_float())
+    let size = size.cast_to::<i64>()?;
+    let (&[size], Some(ty)) =
+        (size.try_as_plain_ram()?.as_slice::<i64>()?, ElementType::native(ty))
     else {
         return Ok(None);
     };
@@ -32,6 +36,8 @@ pub(crate) fn window(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId
         _ => 0.42 - 0.5 * angle(place).cos() + 0.08 * (2.0 * angle(place)).cos(),
     };
     elements.extend((0..length).map(element));
-    let window = tensor1(&elements).cast_to_dt(ty)?.into_owned();
+    // Integers are what is left of exact numbers: a peak of 1 is no 0.
+    let rounded = Conversion::new(ElementType::Double, ty, Rules::default());
+    let window = rounded.run(&tensor1(&elements))?;
     Ok(Some(tvec!(model.add_const(&site.name, window)?)))
 }

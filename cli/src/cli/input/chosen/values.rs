@@ -25,14 +25,17 @@ pub(crate) const SCALES: [f64; 3] = [1.0, 30.0, 0.01];
 const CENTRES: [f64; 3] = [0.0, 0.4, -0.4];
 /// Of the numbers of the first set, one in so many from one on is a multiple of a half.
 const EVEN: (usize, usize) = (4, 3);
-/// Of numbers one in so many from one on is one at which what takes them does something else.
+/// Of numbers one in so many is one at which what takes them does something else: in the first set
+/// and row, that from one on.
 const LEVELS: (usize, usize) = (8, 3);
 /// Of numbers that lie well inside of a range each is the mean of so many.
 const INSIDE: u32 = 3;
 /// Beyond so many times their scale there are none in what was calibrated.
 const WITHIN: f64 = 3.0;
-/// Of large numbers one in so many is at least so many times as large.
+/// Of large numbers one in so many is at least so many times as large, and behind so many numbers
+/// the one after that: rows that are multiples of neither have them in other columns.
 const RARE: (usize, f64) = (8, 4.0);
+const DRIFT: usize = 61;
 /// What is taken from the scores of what is hidden: FLOAT16 holds it, and nothing is left of their
 /// exponentials.
 const HIDDEN: i64 = 10_000;
@@ -83,7 +86,7 @@ impl Setting<'_> {
             None if set == UNUSUAL_SET => 0.0,
             None => f64::INFINITY,
         };
-        self.pin(&mut numbers, |level| level.abs() <= most);
+        self.pin(&mut numbers, shape, |level| level.abs() <= most);
         // Of few numbers it takes a set to have one of them.
         if numbers.len() <= LEVELS.1 && set == UNUSUAL_SET {
             let levels = self.levels.iter().cycle().skip(1 + self.index / SCALES.len());
@@ -95,12 +98,22 @@ impl Setting<'_> {
         numbers
     }
 
-    fn pin(&self, numbers: &mut [f64], is_allowed: impl Fn(f64) -> bool) {
+    /// Puts levels at some places: at others in each row, and in each set, so that each column has
+    /// other numbers as well.
+    fn pin(&self, numbers: &mut [f64], shape: &[usize], is_allowed: impl Fn(f64) -> bool) {
         let levels = self.levels.iter().copied().filter(|level| is_allowed(*level));
         let levels: Vec<f64> = levels.collect();
-        let places = numbers.iter_mut().skip(LEVELS.1).step_by(LEVELS.0);
+        let columns = shape.last().copied().unwrap_or(1).max(1);
+        let is_one =
+            |place: &usize| (place % columns + place / columns + self.index) % LEVELS.0 == LEVELS.1;
+        let mut places: Vec<usize> = (0..numbers.len()).filter(is_one).collect();
+        if places.is_empty() {
+            places = (LEVELS.1..numbers.len()).step_by(LEVELS.0).collect();
+        }
         let levels = levels.iter().cycle().skip(self.index);
-        places.zip(levels).for_each(|(number, level)| *number = *level);
+        for (place, level) in places.into_iter().zip(levels) {
+            numbers.get_mut(place).into_iter().for_each(|number| *number = *level);
+        }
     }
 
     /// How much of a range numbers of a type have where quantisers were calibrated for less.
@@ -285,7 +298,7 @@ fn within(
     };
     let mut numbers: Vec<f64> = (0..shape.iter().product()).map(number).collect();
     if is_float {
-        around.pin(&mut numbers, |level| (low..=high).contains(&level));
+        around.pin(&mut numbers, shape, |level| (low..=high).contains(&level));
     }
     of_numbers(ty, shape, &numbers)
 }
@@ -350,7 +363,7 @@ pub(super) fn scaled(
             1 => -number.abs(),
             _ => number,
         };
-        let is_rare = set > 0 && scale > 1.0 && place % RARE.0 == 0;
+        let is_rare = set > 0 && scale > 1.0 && (place + place / DRIFT) % RARE.0 == 0;
         place += 1;
         scale * if is_rare { number.signum() * (RARE.1 + number.abs()) } else { number }
     }

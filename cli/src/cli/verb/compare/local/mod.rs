@@ -53,6 +53,7 @@ use exact_inputs::{inputs_of, other_inputs, saved_inputs, set_inputs};
 use fault::Fault;
 pub(super) use judge::{Grounds, judge};
 use links::{Link, Links, links};
+use nodes::region;
 use quantizers::Wrong;
 use reference_weights::ReferenceWeights;
 use rounds::Rounds;
@@ -70,8 +71,8 @@ pub(super) struct Local {
     pub(super) seeds: Vec<u64>,
     /// How many values inside were held against the reference's, outputs left out.
     pub(super) inside: usize,
-    /// How many nodes the conversion has.
-    nodes: usize,
+    /// Whether an output is made of many nodes.
+    is_deep: bool,
     /// Nodes whose type does not hold what they make, the first first.
     pub(super) beyond: Vec<Culprit>,
     /// Whether the first of these cut off what inputs make that nobody gave.
@@ -243,7 +244,8 @@ impl<'a> LocalComparison<'a> {
         local.inside = sites.all.iter().filter(|site| !is_output(&site.converted)).count();
         // A conversion to a wider type is as coarse as what it stands for.
         local.types = a.types().chain(b.types()).collect();
-        local.nodes = b.nodes.len();
+        local.is_deep = local.inside == 0
+            && outputs.iter().any(|(_, output)| region(b, output, is_output).len() > FEW);
         let weights = &subject.weights;
         let (links, sites, held) = (&links, &sites, &held);
         let fault = Fault { a, b, model: &model, links, sites, held, weights, changed };
@@ -304,7 +306,10 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
     let outputs: HashSet<&str> = model_b.output_names().into_iter().collect();
     local.inside = sites.all.iter().filter(|s| !outputs.contains(&*s.converted)).count();
     local.errors = sites.all.iter().map(|site| band::errors(site, None, None)).collect();
-    (local.types, local.nodes) = (trace.types().collect(), trace.nodes.len());
+    local.types = trace.types().collect();
+    let is_output = |name: &str| outputs.contains(name);
+    local.is_deep = local.inside == 0
+        && outputs.iter().any(|output| region(&trace, output, is_output).len() > FEW);
     let (links, weights) = (&links, &subject.weights);
     let (held, sites, changed) = (&ReferenceWeights::default(), &sites, &[]);
     let model = &model_b;
@@ -328,9 +333,9 @@ const SAVED: f64 = 64.0;
 const FEW: usize = 16;
 
 impl Local {
-    /// Whether nothing but the outputs of many nodes was looked at.
+    /// Whether nothing but the outputs was looked at, and one of them is made of many nodes.
     pub(super) fn is_opaque(&self) -> bool {
-        self.inside == 0 && self.nodes > FEW
+        self.inside == 0 && self.is_deep
     }
 
     /// That a site is made of inputs that may not be those that it was saved with, in words.
