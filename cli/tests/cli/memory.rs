@@ -114,7 +114,8 @@ fn a_verdict_is_the_same_with_less_memory_or_there_is_none() {
                 );
                 assert!(why.contains(".onnx: ") && why.ends_with(&limit), "{why}");
             } else {
-                assert!(all.contains(&format!("{a}: {right}")), "{mebibytes}: {all}");
+                let is_right = all.contains(&format!("{a}: {right}")) && !all.contains("refuses");
+                assert!(is_right, "{mebibytes}: {all}");
             }
         }
     }
