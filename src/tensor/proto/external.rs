@@ -14,18 +14,19 @@ use onnx_cast_graph::counted;
 use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::pb::TensorProto;
 use tract_onnx::pb::tensor_proto::DataLocation;
-use tract_onnx::prelude::{Tensor, TractResult};
+use tract_onnx::prelude::TractResult;
 
-use super::TensorReader;
-use super::transposed::{TRANSPOSED, TransposedPlace};
-use crate::cast::element_type::ElementType;
-use crate::tensor::late::{self, LATE, MatrixSource, PartReader};
-use crate::tensor::memory::Memory;
+use crate::tensor::late::{MatrixSource, PartReader};
 
 /// Whether a tensor's data is beside the model.
 pub(crate) fn is_external(proto: &TensorProto) -> bool {
     proto.data_location == Some(DataLocation::External as i32)
 }
+
+/// The key among the entries of a tensor's external data that says how many bytes each row of the
+/// matrix has in the file of which the tensor is the transpose. Of the elements of a row the first
+/// ones are there, as many as the tensor has rows.
+pub(crate) const TRANSPOSED: &str = "onnx-cast:bytes-of-transposed-row";
 
 /// Whether a tensor's data beside the model is that of its transpose.
 pub(super) fn is_transposed(proto: &TensorProto) -> bool {
@@ -181,37 +182,6 @@ impl MatrixSource for ExternalPlace {
 impl fmt::Debug for ExternalPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {}", self.path.display(), self.offset)
-    }
-}
-
-impl TensorReader<'_> {
-    /// A large matrix of external data, which stays in its file, or one whose transpose does; `None`
-    /// of any other tensor.
-    pub(super) fn late_matrix(
-        &self,
-        folder: Option<&Path>,
-        (resolver, memory): (&Resolver, &Memory),
-    ) -> TractResult<Option<(ElementType, Tensor)>> {
-        let &[rows, columns] = &*self.shape else { return Ok(None) };
-        let is_large = self.is_copied() && self.packed_bytes()? >= LATE;
-        if !is_external(self.proto) || !is_large && !is_transposed(self.proto) {
-            return Ok(None);
-        }
-        let FileData { path, offset, bytes, stride } = self.external_data(folder)?;
-        let last = offset.saturating_add(bytes.saturating_sub(1));
-        let mut end = [0; 1];
-        let end = if bytes == 0 { &mut end[..0] } else { &mut end[..] };
-        self.in_file(resolver.open(&path).and_then(|mut file| file.read(last, end)))?;
-        let place = ExternalPlace { resolver: resolver.clone(), path, offset };
-        let (datum_type, shape) = (self.ty.datum_type(), [rows, columns]);
-        let source: Arc<dyn MatrixSource> = match stride {
-            Some(stride) => {
-                let turned = TransposedPlace::new(place, self.ty, (shape, stride));
-                Arc::new(self.in_file(turned)?)
-            }
-            None => Arc::new(place),
-        };
-        Ok(Some((self.ty, late::matrix(source, datum_type, shape, memory))))
     }
 }
 

@@ -4,7 +4,7 @@
 //! - `field`: which of its fields holds the data
 //! - `packed`: elements of fewer than 8 bits, and matrices that stay so
 //! - `external`: data beside the model
-//! - `transposed`: matrices whose transposes are there
+//! - `transposed`: matrices that stay there, and ones whose transposes do
 
 #![forbid(unsafe_code)]
 
@@ -27,12 +27,11 @@ use crate::tensor::late::PIECE;
 pub use crate::tensor::late::{altered, untransposed};
 use crate::tensor::memory::Memory;
 use crate::tensor::output;
-pub(crate) use external::is_external;
 use external::{External, FileData, Resolver, inside, is_transposed};
+pub(crate) use external::{TRANSPOSED, is_external};
 use field::TensorField;
 pub(crate) use packed::packed_matrix;
 use packed::{pack, packed_length, unpack};
-pub(crate) use transposed::TRANSPOSED;
 pub use transposed::transposed;
 
 /// Reads a tensor, from whichever field holds its data.

@@ -1,4 +1,5 @@
-//! Matrices whose transposes are beside the model: they are turned while they are read.
+//! Matrices that stay beside the model, and ones whose transposes do: they are turned while they
+//! are read.
 //!
 //! A `MatMulNBits` has the codes of a column of its weight behind one another, and
 //! `DequantizeLinear` takes them by rows. Written out in memory they would be all that a model of
@@ -8,23 +9,21 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, ensure};
 use tract_onnx::pb::{StringStringEntryProto, TensorProto};
-use tract_onnx::prelude::TractResult;
+use tract_onnx::prelude::{Tensor, TractResult};
 
-use super::external::{ExternalPlace, is_external};
+use super::TensorReader;
+use super::external::{ExternalPlace, FileData, Resolver, TRANSPOSED, is_external, is_transposed};
 use super::packed::unpack_from;
 use crate::cast::element_type::ElementType;
 use crate::cast::kernel::level::Level;
 use crate::tensor::carrier;
-use crate::tensor::late::{MatrixSource, PartReader};
-
-/// The key among the entries of a tensor's external data that says how many bytes each row of the
-/// matrix has in the file of which the tensor is the transpose. Of the elements of a row the first
-/// ones are there, as many as the tensor has rows.
-pub(crate) const TRANSPOSED: &str = "onnx-cast:bytes-of-transposed-row";
+use crate::tensor::late::{self, LATE, MatrixSource, PartReader};
+use crate::tensor::memory::Memory;
 
 /// A tensor of `columns` by `rows` elements of a type: the transpose of the matrix of `rows` that
 /// the external data of `stored` is, of each of which the first `columns` elements count. `None`
@@ -94,7 +93,7 @@ impl TransposedPlace {
         ([columns, rows], stride): ([usize; 2], usize),
     ) -> TractResult<TransposedPlace> {
         let bits = ty.bits();
-        let is_in_bytes = bits >= 8 || (bits == 4 && columns.is_multiple_of(2));
+        let is_in_bytes = bits >= 8 || bits == 4 && columns.is_multiple_of(2);
         let width = columns.checked_mul(bits as usize).map(|bits| bits / 8);
         let width = width.filter(|width| is_in_bytes && *width <= stride);
         let width = width.context("external data has rows of other bytes")?;
@@ -154,6 +153,37 @@ impl Turned {
         turned.context("the rows have fewer bytes")?;
         self.within = within;
         Ok(())
+    }
+}
+
+impl TensorReader<'_> {
+    /// A large matrix of external data, which stays in its file, or one whose transpose does;
+    /// `None` of any other tensor.
+    pub(super) fn late_matrix(
+        &self,
+        folder: Option<&Path>,
+        (resolver, memory): (&Resolver, &Memory),
+    ) -> TractResult<Option<(ElementType, Tensor)>> {
+        let &[rows, columns] = &*self.shape else { return Ok(None) };
+        let is_large = self.is_copied() && self.packed_bytes()? >= LATE;
+        if !is_external(self.proto) || !is_large && !is_transposed(self.proto) {
+            return Ok(None);
+        }
+        let FileData { path, offset, bytes, stride } = self.external_data(folder)?;
+        let last = offset.saturating_add(bytes.saturating_sub(1));
+        let mut end = [0; 1];
+        let end = if bytes == 0 { &mut end[..0] } else { &mut end[..] };
+        self.in_file(resolver.open(&path).and_then(|mut file| file.read(last, end)))?;
+        let place = ExternalPlace { resolver: resolver.clone(), path, offset };
+        let (datum_type, shape) = (self.ty.datum_type(), [rows, columns]);
+        let source: Arc<dyn MatrixSource> = match stride {
+            Some(stride) => {
+                let turned = TransposedPlace::new(place, self.ty, (shape, stride));
+                Arc::new(self.in_file(turned)?)
+            }
+            None => Arc::new(place),
+        };
+        Ok(Some((self.ty, late::matrix(source, datum_type, shape, memory))))
     }
 }
 
@@ -320,7 +350,6 @@ fn transpose(squares: &mut [Words; SIDE]) {
 #[cfg(test)]
 mod tests {
     use onnx_cast_graph::external_data;
-    use tract_onnx::prelude::Tensor;
 
     use super::*;
     use crate::tensor::late;
@@ -366,9 +395,8 @@ mod tests {
                 ..TensorProto::default()
             };
             for ty in types {
-                let place = format!("{ty}, {columns} of {stride} bytes, {rows} rows");
                 let Some(proto) = transposed(&held, "w", ty, [columns, rows]) else {
-                    assert!(columns * ty.bits() as usize / 8 > stride, "{place}");
+                    assert!(columns * ty.bits() as usize / 8 > stride, "{ty}, {columns} columns");
                     continue;
                 };
                 let wanted: Vec<u8> = (0..columns * rows)
@@ -399,10 +427,9 @@ mod tests {
         };
         let of = |held: &TensorProto, ty, sizes| transposed(held, "w", ty, sizes);
         let sound = of(&held, ElementType::Uint4, [6, 3]).context("a tensor")?;
-        assert!(of(&held, ElementType::Uint4, [10, 3]).is_none());
-        assert!(of(&held, ElementType::Uint4, [5, 3]).is_none());
-        assert!(of(&held, ElementType::Uint8, [4, 5]).is_none());
-        assert!(of(&held, ElementType::Uint8, [4, 0]).is_none());
+        for sizes in [[10, 3], [5, 3], [8, 5], [8, 0]] {
+            assert!(of(&held, ElementType::Uint4, sizes).is_none());
+        }
         assert!(of(&held, ElementType::Uint2, [6, 3]).is_none());
         let inside = TensorProto { data_location: None, ..held.clone() };
         assert!(of(&inside, ElementType::Uint4, [6, 3]).is_none());
@@ -413,12 +440,11 @@ mod tests {
         assert!(error(&sound).is_some_and(|error| error.contains("holds 0 bytes from offset 11")));
         std::fs::write(folder.join("w.data"), [0; 12])?;
         assert_eq!(error(&sound), None);
-        let flat = TensorProto { dims: vec![18], ..sound.clone() };
-        assert!(error(&flat).is_some());
         let wide = TensorProto { dims: vec![10, 3], ..sound.clone() };
         assert!(error(&wide).is_some_and(|error| error.contains("rows of other bytes")));
-        let many = TensorProto { dims: vec![6, i64::MAX / 16], ..sound };
-        assert!(error(&many).is_some());
+        for dims in [vec![18], vec![6, i64::MAX / 16]] {
+            assert!(error(&TensorProto { dims, ..sound.clone() }).is_some());
+        }
         Ok(std::fs::remove_dir_all(folder)?)
     }
 }

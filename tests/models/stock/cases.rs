@@ -421,7 +421,7 @@ fn of_windows() -> Vec<Case> {
         ),
         window("HannWindow", 0.5 - 0.5 * (0.4 * PI).cos()),
         window("HammingWindow", 25.0 / 46.0 - 21.0 / 46.0 * (0.4 * PI).cos()),
-        window("BlackmanWindow", 0.42 - 0.5 * (0.4 * PI).cos() + 0.08 * (0.8 * PI).cos()),
+        window("BlackmanWindow", (0.42 + 0.08 * (0.8 * PI).cos()) - 0.5 * (0.4 * PI).cos()),
         // The peak is 1, of which FLOAT leaves less.
         one(
             "BlackmanWindow",

@@ -33,7 +33,8 @@ pub(crate) fn window(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId
     let element = |place: usize| match site.proto.op_type.as_str() {
         "HannWindow" => 0.5 - 0.5 * angle(place).cos(),
         "HammingWindow" => 25.0 / 46.0 - 21.0 / 46.0 * angle(place).cos(),
-        _ => 0.42 - 0.5 * angle(place).cos() + 0.08 * (2.0 * angle(place)).cos(),
+        // In this order the peak is exactly 1.
+        _ => (0.42 + 0.08 * (2.0 * angle(place)).cos()) - 0.5 * angle(place).cos(),
     };
     elements.extend((0..length).map(element));
     // Integers are what is left of exact numbers: a peak of 1 is no 0.

@@ -363,7 +363,7 @@ pub(super) fn scaled(
             1 => -number.abs(),
             _ => number,
         };
-        let is_rare = set > 0 && scale > 1.0 && (place + place / DRIFT) % RARE.0 == 0;
+        let is_rare = set > 0 && scale > 1.0 && (place + place / DRIFT).is_multiple_of(RARE.0);
         place += 1;
         scale * if is_rare { number.signum() * (RARE.1 + number.abs()) } else { number }
     }
