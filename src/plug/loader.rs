@@ -25,6 +25,7 @@ use crate::ops::host::open_shapes;
 use crate::ops::host::register::{register, register_private};
 use crate::ops::quantize::small_weights::SmallWeights;
 use crate::ops::weights::filed;
+use crate::panels::floats::PanelRoom;
 use crate::passes::diagnostics::Survey;
 use crate::passes::half_in_float::{HalfArithmetic, Widening};
 use crate::passes::{self, PassOptions};
@@ -64,6 +65,8 @@ pub struct CastOnnx {
     probes: bool,
     small_weights: bool,
     limits: Limits,
+    /// What nodes pack weights into while they run, whichever model they are of: one after another.
+    room: PanelRoom,
 }
 
 /// Has tract choose none of its AMX kernels for codes, unless the environment says which
@@ -113,6 +116,7 @@ impl From<Onnx> for CastOnnx {
             probes: false,
             small_weights: false,
             limits: Limits::default(),
+            room: PanelRoom::default(),
         }
     }
 }
@@ -246,6 +250,11 @@ impl CastOnnx {
     /// Whether declared types are overlooked.
     pub(crate) fn overlooks_types(&self) -> bool {
         self.onnx.ignore_value_info && self.onnx.ignore_output_types
+    }
+
+    /// Where nodes that run alone pack weights.
+    pub(crate) fn room(&self) -> &PanelRoom {
+        &self.room
     }
 
     /// How external data is read.

@@ -95,7 +95,7 @@ impl Builder {
     /// Of a model without its graph, whose external data is in the folder.
     pub(super) fn new(onnx: CastOnnx, model: ModelProto, folder: Option<PathBuf>) -> Builder {
         let (built, last, counted) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let (memory, room) = (Memory::default(), PanelRoom::default());
+        let (memory, room) = (Memory::default(), onnx.room().clone());
         Builder { onnx, folder, model, built, last, counted, memory, room }
     }
 

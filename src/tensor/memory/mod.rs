@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use anyhow::ensure;
@@ -18,9 +19,9 @@ use tract_onnx::tract_core::internal::{ExoticFact, PlainStorage, TensorStorage, 
 /// Outputs from this size on, in bytes, are kept. Smaller ones the allocator keeps mapped.
 const KEPT_FROM: usize = 1 << 20;
 
-/// What is read in pieces is kept from this size on: zeros are written to new memory, and a piece
-/// is read into that of the one before it.
-const READ_KEPT_FROM: usize = 1 << 17;
+/// What is read in pieces of such sizes is kept as well: zeros are written to new memory, and a
+/// piece is read into that of the one before it.
+const PIECES: Range<usize> = 1 << 17..1 << 19;
 
 /// Outputs of so many strings are kept: fewer are as fast to allocate as to look for.
 const STRINGS_KEPT_FROM: usize = 256;
@@ -136,7 +137,7 @@ impl Memory {
         shape: &[usize],
     ) -> TractResult<Tensor> {
         debug_assert!(datum_type.is_copy());
-        match kept_bytes(datum_type, shape, KEPT_FROM) {
+        match kept_bytes(datum_type, shape).filter(|bytes| *bytes >= KEPT_FROM) {
             Some(bytes) => {
                 let used = kept(&self.0).take_buffer(bytes, false);
                 let blob = used.map_or_else(|| fresh(bytes), |buffer| buffer.blob);
@@ -150,7 +151,7 @@ impl Memory {
     /// A tensor of numbers, whose bytes are zeros or what another one had.
     pub(crate) fn written(&self, datum_type: DatumType, shape: &[usize]) -> TractResult<Tensor> {
         ensure!(datum_type.is_number(), "{datum_type:?} is no number");
-        let Some(bytes) = kept_bytes(datum_type, shape, READ_KEPT_FROM) else {
+        let Some(bytes) = kept_bytes(datum_type, shape) else {
             return Tensor::zero_dt(datum_type, shape);
         };
         let used = kept(&self.0).take_buffer(bytes, true);
@@ -213,12 +214,12 @@ impl Memory {
     }
 }
 
-/// How many bytes a tensor has whose memory is kept from so many on; `None` of one that is too
-/// small, or too large for any memory.
-fn kept_bytes(datum_type: DatumType, shape: &[usize], from: usize) -> Option<usize> {
+/// How many bytes a tensor has whose memory may be kept; `None` of one of another size, or too large
+/// for any memory.
+fn kept_bytes(datum_type: DatumType, shape: &[usize]) -> Option<usize> {
     let multiply = |product: usize, dim: &usize| product.checked_mul(*dim);
     let bytes = shape.iter().try_fold(datum_type.size_of(), multiply);
-    bytes.filter(|bytes| *bytes >= from)
+    bytes.filter(|bytes| *bytes >= KEPT_FROM || PIECES.contains(bytes))
 }
 
 /// A new tensor of strings, empty ones until `fill` writes them.

@@ -128,8 +128,13 @@ impl Exercise {
         all
     }
 
-    /// Notes what a run has read, of a value that is watched.
+    /// Notes what a run has read, of a value that may be watched.
     pub(crate) fn see(&mut self, value: &NamedTensor) {
+        let is_index = self.tables.iter().any(|table| table.indices == value.name);
+        let is_condition = self.branches.iter().any(|branch| branch.condition == value.name);
+        if !is_index && !is_condition {
+            return;
+        }
         let Ok(numbers) = Numbers::of(value.ty, &value.tensor) else { return };
         let all = || (0..value.tensor.len()).filter_map(|i| Some(numbers.get(i)?.rounded()));
         for table in self.tables.iter_mut().filter(|table| table.indices == value.name) {
