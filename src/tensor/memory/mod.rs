@@ -214,8 +214,8 @@ impl Memory {
     }
 }
 
-/// How many bytes a tensor has whose memory may be kept; `None` of one of another size, or too large
-/// for any memory.
+/// How many bytes a tensor has whose memory may be kept; `None` of one of another size, or too
+/// large for any memory.
 fn kept_bytes(datum_type: DatumType, shape: &[usize]) -> Option<usize> {
     let multiply = |product: usize, dim: &usize| product.checked_mul(*dim);
     let bytes = shape.iter().try_fold(datum_type.size_of(), multiply);
