@@ -11,7 +11,6 @@ use tract_onnx::prelude::{Tensor, TractResult};
 use super::field::TensorField;
 use super::{TensorReader, is_external};
 use crate::cast::element_type::ElementType;
-use crate::cast::kernel::level::Level;
 use crate::tensor::carrier;
 use crate::tensor::late::{self, MatrixSource, PartReader};
 use crate::tensor::memory::Memory;
@@ -127,29 +126,19 @@ pub(super) fn unpack(packed: &[u8], bits: u32, carriers: &[u8; 256], elements: &
     }
 }
 
-/// Of elements that share no byte with half of another one.
+/// Of elements that share no byte with half of another one: what each byte holds is looked up.
 fn unpack_bytes<const N: usize>(packed: &[u8], carriers: &[u8; 256], elements: &mut [u8]) {
     let bits = 8 / N;
-    let count = 1usize << bits;
-    // Codes are themselves in memory, or signed numbers of two's complement.
-    let sign = (count / 2) as u8;
-    let sign = if carriers[count / 2] == sign { 0 } else { sign };
-    let carrier = |code: u8| (code ^ sign).wrapping_sub(sign);
-    debug_assert!((0..count).all(|code| carriers[code] == carrier(code as u8)));
-    let held =
-        |byte: u8, place: usize| carrier(byte >> (place * bits) & (count as u8).wrapping_sub(1));
-    let (whole, rest) = elements.as_chunks_mut::<N>();
-    if let Some(byte) = packed.get(whole.len()) {
-        rest.iter_mut().enumerate().for_each(|(place, element)| *element = held(*byte, place));
+    let mask = (1 << bits) - 1;
+    let held: [[u8; N]; 256] =
+        array::from_fn(|byte| array::from_fn(|place| carriers[byte >> (place * bits) & mask]));
+    let (whole, rest) = elements.as_chunks_mut();
+    for (elements, byte) in whole.iter_mut().zip(packed) {
+        *elements = held[usize::from(*byte)];
     }
-    Level::best().run(
-        #[inline(always)]
-        || {
-            for (elements, byte) in whole.iter_mut().zip(packed) {
-                *elements = array::from_fn(|place| held(*byte, place));
-            }
-        },
-    );
+    if let Some(byte) = packed.get(whole.len()) {
+        rest.iter_mut().zip(held[usize::from(*byte)]).for_each(|(element, held)| *element = held);
+    }
 }
 
 /// Bytes of so many elements, packed. Elements that fit memory one to a byte do not overflow on the
