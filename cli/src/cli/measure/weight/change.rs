@@ -21,7 +21,7 @@ use crate::cli::measure::weight::grid::{Grid, Rounded};
 use crate::cli::measure::weight::most::Most;
 use crate::cli::measure::weight::nearest::NearestCodes;
 use crate::cli::measure::weight::outcomes::{ElementOutcomes, Halved, Halving};
-use crate::cli::measure::weight::steps::CodeSteps;
+use crate::cli::measure::weight::steps::CodeScales;
 
 /// From how many elements on a constant is a weight, rather than a number of the computation or a
 /// shape.
@@ -95,7 +95,7 @@ impl WeightChange {
         reference: &Elements,
         converted: &Elements,
         stored: Option<ElementType>,
-        half_steps: Option<&CodeSteps>,
+        half_steps: Option<&CodeScales>,
     ) -> TractResult<WeightChange> {
         let (from, to, length) = (reference.ty, converted.ty, reference.len());
         ensure!(length == converted.len(), "a weight has other lengths on both sides");

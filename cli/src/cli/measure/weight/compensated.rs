@@ -12,7 +12,7 @@ use tract_onnx::prelude::TractResult;
 use crate::cli::measure::elements::{ElementReader, Elements};
 use crate::cli::measure::reals::blocks;
 use crate::cli::measure::weight::ends::{CutOffPower, EndCodes};
-use crate::cli::measure::weight::steps::CodeSteps;
+use crate::cli::measure::weight::steps::CodeScales;
 
 /// How many steps a value may be off.
 const FARTHEST: f64 = 4.0;
@@ -44,7 +44,7 @@ struct ScaleErrors {
 pub(crate) struct CodedWeight<'a> {
     pub(crate) codes: Elements<'a>,
     pub(crate) ends: EndCodes,
-    pub(crate) steps: Arc<CodeSteps>,
+    pub(crate) steps: Arc<CodeScales>,
 }
 
 impl CodedWeight<'_> {
@@ -76,7 +76,7 @@ impl CodedWeight<'_> {
 
 /// The errors of values in codes, by their scales.
 struct CompensatedCodes<'a> {
-    steps: &'a CodeSteps,
+    steps: &'a CodeScales,
     of_scales: Vec<ScaleErrors>,
     farthest: f64,
     /// How many are beyond each of [`BEYOND`].
@@ -84,7 +84,7 @@ struct CompensatedCodes<'a> {
 }
 
 impl CompensatedCodes<'_> {
-    fn of(steps: &CodeSteps) -> CompensatedCodes<'_> {
+    fn of(steps: &CodeScales) -> CompensatedCodes<'_> {
         let of_scales = vec![ScaleErrors::default(); steps.count()];
         CompensatedCodes { steps, of_scales, farthest: 0.0, beyond: [0; BEYOND.len()] }
     }
@@ -164,8 +164,7 @@ mod tests {
         let scale = Arc::new(Tensor::from_shape(&[2, COLUMNS], &[0.5f32; 2 * COLUMNS])?);
         let blocks = [int_attribute("axis", 0), int_attribute("block_size", 32)];
         let scale = (ElementType::Float, scale);
-        let steps =
-            CodeSteps::of(&blocks, &[ROWS, COLUMNS], (&scale, 0.0), 0.5).context("steps")?;
+        let steps = CodeScales::of(&blocks, &[ROWS, COLUMNS], &scale, 0.5).context("steps")?;
         let want: Vec<f64> =
             (0..ROWS * COLUMNS).map(|i| (i * 37 % 61) as f64 / 8.0 - 3.8).collect();
         let got: Vec<f64> =

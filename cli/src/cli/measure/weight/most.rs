@@ -12,7 +12,7 @@ use crate::cli::measure::lanes::finite_peak;
 use crate::cli::measure::reals::blocks;
 use crate::cli::measure::weight::grid::{Grid, Rounded};
 use crate::cli::measure::weight::nearest::{NearestCodes, NearestPart, NearestReader};
-use crate::cli::measure::weight::steps::CodeSteps;
+use crate::cli::measure::weight::steps::CodeScales;
 
 /// How many rows are left at most: of more the peak is better known before.
 const LEFT: usize = 1 << 12;
@@ -35,7 +35,7 @@ impl Most {
     pub(super) fn of(
         both: [&Elements; 2],
         grid: &Grid,
-        half_steps: Option<&CodeSteps>,
+        half_steps: Option<&CodeScales>,
     ) -> TractResult<Option<Most>> {
         let [reference, _] = both;
         if !reference.ty.is_float() {

@@ -1,14 +1,14 @@
 //! A weight whose codes are the nearest ones to the reference's values, as they are that quantisers
 //! round: what it is off is known then, and that half a step explains each of its values.
 
-use std::array;
+use std::iter::zip;
 use std::ops::Range;
 
 use tract_onnx_cast::kernel::Level;
 
-use crate::cli::measure::lanes::{AT_ONCE, SIDE_BY_SIDE, summed};
+use crate::cli::measure::lanes::{AT_ONCE, SIDE_BY_SIDE, greatest, summed};
 use crate::cli::measure::weight::grid::Rounded;
-use crate::cli::measure::weight::steps::CodeSteps;
+use crate::cli::measure::weight::steps::CodeScales;
 
 /// The scale, and what is made by it, are rounded themselves: by less than this share of a step.
 const ROUNDED: f64 = 1.0 / 1024.0;
@@ -24,8 +24,7 @@ pub(crate) struct NearestCodes {
 
 /// Holds values that codes stand for against the reference's, in their order.
 pub(super) struct NearestReader<'a> {
-    half_steps: &'a CodeSteps,
-    doubts: Vec<f64>,
+    half_steps: &'a CodeScales,
     /// `None` from a value on that is farther off than half a step, or no number.
     found: Option<NearestCodes>,
 }
@@ -38,45 +37,45 @@ pub(super) struct NearestPart {
     pub(super) bound: f64,
 }
 
-/// What is added up of values, side by side.
-#[derive(Default)]
-struct Sums {
-    noise: [f64; SIDE_BY_SIDE],
-    power: [f64; SIDE_BY_SIDE],
-    largest: [f64; SIDE_BY_SIDE],
-    peak: [f64; SIDE_BY_SIDE],
-    bound: [f64; SIDE_BY_SIDE],
-    /// Words, as numbers are: whether a value is not near, and how many are exact or 0 alone.
-    is_beyond: [u64; SIDE_BY_SIDE],
-    exact: [u64; SIDE_BY_SIDE],
-    flushed: [u64; SIDE_BY_SIDE],
-}
+/// Numbers of a type that are held against one another as they are.
+pub(super) trait Held: Copy + Default + PartialEq + Into<f64> {}
+
+impl<T: Copy + Default + PartialEq + Into<f64>> Held for T {}
 
 impl<'a> NearestReader<'a> {
-    pub(super) fn of(half_steps: &'a CodeSteps) -> NearestReader<'a> {
-        NearestReader { half_steps, doubts: vec![], found: Some(NearestCodes::default()) }
+    pub(super) fn of(half_steps: &'a CodeScales) -> NearestReader<'a> {
+        NearestReader { half_steps, found: Some(NearestCodes::default()) }
     }
 
     /// Adds some of the reference's values and what codes stand for in their place. `None` where a
     /// code is not the nearest one, there or before.
-    pub(super) fn add<T: Copy + Into<f64>>(
+    pub(super) fn add<T: Held>(
         &mut self,
         places: &Range<usize>,
         (want, got): (&[T], &[T]),
     ) -> Option<NearestPart> {
-        let NearestReader { half_steps, doubts, found } = self;
+        let NearestReader { half_steps, found } = self;
         let mut sums = found.take()?;
-        half_steps.doubts_in(places.clone(), got, doubts);
-        let is_whole = [want.len(), got.len(), doubts.len()] == [places.len(); 3];
-        let part = is_whole.then(|| {
+        let (mut is_near, mut bound) = ([want.len(), got.len()] == [places.len(); 2], 0.0f64);
+        half_steps.each_run(places.clone(), |run, half_steps| {
+            let sides = want.get(run.clone()).zip(got.get(run));
+            let of_run = sides.and_then(|sides| {
+                Level::best().run(
+                    #[inline(always)]
+                    || bound_of(sides, half_steps),
+                )
+            });
+            (is_near, bound) = (is_near && of_run.is_some(), bound.max(of_run.unwrap_or(0.0)));
+        });
+        let part = is_near.then(|| {
             Level::best().run(
                 #[inline(always)]
-                || sums.add((want, got), doubts),
+                || sums.add((want, got)),
             )
         });
-        let part = part??;
+        let (rounded, peak) = part.filter(|(_, peak)| *peak < f64::INFINITY)?;
         *found = Some(sums);
-        Some(part)
+        Some(NearestPart { rounded, peak, bound })
     }
 
     /// What all of them are off; `None` where a code is not the nearest one.
@@ -85,76 +84,84 @@ impl<'a> NearestReader<'a> {
     }
 }
 
+/// The largest of the bounds of values that have one step, or each its own; `None` where one is
+/// farther off than its bound, or no number.
+#[inline(always)]
+fn bound_of<T: Held>((want, got): (&[T], &[T]), half_steps: &[f64]) -> Option<f64> {
+    let bound = |half_step: f64| half_step * (1.0 + ROUNDED);
+    let off = |(want, got): (&T, &T)| -> f64 { (*got).into() - (*want).into() };
+    // Words are counted and held against one another side by side, and order as what is not
+    // negative does.
+    let is_near = |off: f64, bound: f64| u64::from(off.abs() <= bound);
+    let (near, most) = match half_steps {
+        [one] => {
+            let most = bound(*one);
+            (zip(want, got).map(|pair| is_near(off(pair), most)).sum::<u64>(), most)
+        }
+        _ => {
+            let pairs = zip(zip(want, got), half_steps);
+            let near = pairs.map(|(pair, step)| is_near(off(pair), bound(*step))).sum::<u64>();
+            let most = half_steps.iter().map(|step| step.to_bits()).max().unwrap_or(0);
+            (near, bound(f64::from_bits(most)))
+        }
+    };
+    (near == want.len() as u64).then_some(most)
+}
+
 impl NearestCodes {
-    /// Adds values, if all are numbers within half a step.
+    /// Adds values, and tells what became of them, and their largest magnitude.
     #[inline(always)]
-    fn add<T: Copy + Into<f64>>(
-        &mut self,
-        (want, got): (&[T], &[T]),
-        half_steps: &[f64],
-    ) -> Option<NearestPart> {
-        let (mut rounded, mut peak, mut bound) = (Rounded::default(), 0.0f64, 0.0f64);
-        let sides = want.chunks(AT_ONCE).zip(got.chunks(AT_ONCE)).zip(half_steps.chunks(AT_ONCE));
-        for ((want, got), half_steps) in sides {
-            let mut sums = Sums::default();
-            let [all_want, all_got] = [want, got].map(<[T]>::as_chunks::<SIDE_BY_SIDE>);
-            let all_steps = half_steps.as_chunks::<SIDE_BY_SIDE>();
-            let each = all_want.0.iter().zip(all_got.0).zip(all_steps.0);
-            for ((want, got), half_steps) in each {
-                sums.add(want.map(T::into), got.map(T::into), *half_steps);
-            }
-            // Values that are exactly 0 count for nothing beside those that are left.
-            let count = all_want.1.len();
-            if count > 0 {
-                let number = |side: &[T], place| side.get(place).map_or(0.0, |x: &T| (*x).into());
-                let [want, got] =
-                    [all_want.1, all_got.1].map(|side| array::from_fn(|at| number(side, at)));
-                let steps = |place| all_steps.1.get(place).copied().unwrap_or_default();
-                sums.add(want, got, array::from_fn(steps));
-                let padding = sums.exact.iter_mut().skip(count);
-                padding.for_each(|exact| *exact -= 1);
-            }
-            if sums.is_beyond != [0; SIDE_BY_SIDE] {
-                return None;
-            }
-            let greatest = |all: [f64; SIDE_BY_SIDE]| all.into_iter().fold(0.0, f64::max);
-            let [exact, flushed] =
-                [sums.exact, sums.flushed].map(|all| all.into_iter().sum::<u64>());
-            let farthest = greatest(sums.largest);
+    fn add<T: Held>(&mut self, (want, got): (&[T], &[T])) -> (Rounded, f64) {
+        let (mut rounded, mut peak) = (Rounded::default(), 0.0f64);
+        for (want, got) in zip(want.chunks(AT_ONCE), got.chunks(AT_ONCE)) {
+            let noise = Magnitudes::of((want, got), |want, got| got.into() - want.into());
+            let power = Magnitudes::of((want, want), |want, _| want.into());
+            let count = |is_it: fn(&T, &T) -> bool| {
+                u64::from(
+                    zip(want, got).map(|(want, got)| u32::from(is_it(want, got))).sum::<u32>(),
+                )
+            };
+            let exact = count(|want, got| want == got);
+            let flushed = count(|want, got| (want != got) & (*got == T::default()));
+            let farthest = greatest(&noise.most);
             rounded.add(&Rounded { exact, near: want.len() as u64 - exact, flushed, farthest });
-            (peak, bound) = (peak.max(greatest(sums.peak)), bound.max(greatest(sums.bound)));
-            self.noise += summed(&sums.noise);
-            self.power += summed(&sums.power);
+            peak = peak.max(greatest(&power.most));
+            self.noise += summed(&noise.squares);
+            self.power += summed(&power.squares);
             self.largest = self.largest.max(farthest);
         }
-        Some(NearestPart { rounded, peak, bound })
+        (rounded, peak)
     }
 }
 
-impl Sums {
+/// The squares and the greatest magnitudes of numbers, added up side by side.
+#[derive(Default)]
+struct Magnitudes {
+    squares: [f64; SIDE_BY_SIDE],
+    most: [f64; SIDE_BY_SIDE],
+}
+
+impl Magnitudes {
+    /// Those of the numbers that pairs come to.
     #[inline(always)]
-    fn add(
-        &mut self,
-        want: [f64; SIDE_BY_SIDE],
-        got: [f64; SIDE_BY_SIDE],
-        half_steps: [f64; SIDE_BY_SIDE],
-    ) {
-        let greater = |x: f64, most: f64| if x > most { x } else { most };
-        for side in 0..SIDE_BY_SIDE {
-            let (want, got) = (want[side], got[side]);
-            let bound = half_steps[side] * (1.0 + ROUNDED);
-            let (off, size) = ((got - want).abs(), want.abs());
-            let is_near = (off <= bound) & (size < f64::INFINITY);
-            let is_exact = want == got;
-            self.is_beyond[side] |= u64::from(!is_near);
-            self.exact[side] += u64::from(is_exact);
-            self.flushed[side] += u64::from(!is_exact & (got == 0.0));
-            self.noise[side] += off * off;
-            self.power[side] += want * want;
-            self.largest[side] = greater(off, self.largest[side]);
-            self.peak[side] = greater(size, self.peak[side]);
-            self.bound[side] = greater(bound, self.bound[side]);
+    fn of<T: Held>((xs, ys): (&[T], &[T]), number: impl Fn(T, T) -> f64) -> Magnitudes {
+        let mut sums = Magnitudes::default();
+        let [all_x, all_y] = [xs, ys].map(<[T]>::as_chunks::<SIDE_BY_SIDE>);
+        for (x, y) in zip(all_x.0, all_y.0) {
+            for side in 0..SIDE_BY_SIDE {
+                sums.add(side, number(x[side], y[side]));
+            }
         }
+        let left = zip(all_x.1, all_y.1).enumerate();
+        left.for_each(|(side, (x, y))| sums.add(side, number(*x, *y)));
+        sums
+    }
+
+    #[inline(always)]
+    fn add(&mut self, side: usize, x: f64) {
+        let (size, most) = (x.abs(), &mut self.most[side]);
+        self.squares[side] += x * x;
+        *most = if size > *most { size } else { *most };
     }
 }
 
@@ -180,7 +187,7 @@ mod tests {
         let scales: Vec<f32> = (0..COLUMNS).map(|place| 0.5 * (place as f32 + 1.0)).collect();
         let scale = (ElementType::Float, Arc::new(tensor1(&scales)));
         let axis = [int_attribute("axis", 1)];
-        let half_steps = CodeSteps::of(&axis, &[ROWS, COLUMNS], (&scale, 0.0), 0.5)?;
+        let half_steps = CodeScales::of(&axis, &[ROWS, COLUMNS], &scale, 0.5)?;
         let step = |place: usize| f64::from(scales[place % COLUMNS]);
         let got: Vec<f64> = (0..COUNT).map(|at| (at % 16) as f64 * step(at)).collect();
         let want: Vec<f64> = (0..COUNT).map(|at| got[at] + share(at) * step(at)).collect();

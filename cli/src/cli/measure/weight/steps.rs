@@ -2,6 +2,7 @@
 //! by the scales, and computed for some of the elements at a time.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use tract_onnx::pb::AttributeProto;
 use tract_onnx_cast::interpreter::SharedTensor;
@@ -10,10 +11,8 @@ use tract_onnx_cast::kernel::Level;
 use crate::cli::measure::reach::relative;
 use crate::cli::measure::reals::reals;
 
-/// So many steps of a scale, a share of the value, and the least of all.
-#[derive(Clone)]
-pub(crate) struct CodeSteps {
-    /// How far each scale puts the values off that it scales.
+/// How far scales put the values off that they scale, and which of a weight's elements have which.
+pub(crate) struct CodeScales {
     scales: Vec<f64>,
     /// How many elements there are along the axis of the scales, and behind each.
     size: usize,
@@ -21,27 +20,32 @@ pub(crate) struct CodeSteps {
     /// How many elements along the axis have one scale, each place behind it its own; `None` of
     /// scales that are one for each place along the axis.
     block: Option<usize>,
+}
+
+/// That of the scales, a share of the value, and the least of all.
+#[derive(Clone)]
+pub(crate) struct CodeSteps {
+    pub(crate) scales: Arc<CodeScales>,
     share: f64,
     least: f64,
 }
 
-impl CodeSteps {
+impl CodeScales {
     /// Of codes of a shape that are off by so many steps, in what a node of these attributes makes
-    /// of them by a scale, by ONNX's `DequantizeLinear`; `share` is of what it makes. `None` of a
-    /// scale that fits no layout.
+    /// of them by a scale, by ONNX's `DequantizeLinear`. `None` of a scale that fits no layout.
     pub(crate) fn of(
         attributes: &[AttributeProto],
         codes: &[usize],
-        (scale, share): (&SharedTensor, f64),
+        scale: &SharedTensor,
         steps: f64,
-    ) -> Option<CodeSteps> {
+    ) -> Option<CodeScales> {
         // What a scale that is no number makes of two codes is one value.
         let step = |x: &f64| if x.is_finite() { x.abs() * steps } else { 0.0 };
         let mut scales = reals(scale.0, &scale.1)?;
         scales.iter_mut().for_each(|scale| *scale = step(scale));
         if scales.len() == 1 {
             let behind = codes.iter().product();
-            return Some(CodeSteps { scales, size: 1, behind, block: None, share, least: 0.0 });
+            return Some(CodeScales { scales, size: 1, behind, block: None });
         }
         let axis = axis(attributes, codes.len())?;
         let size = *codes.get(axis)?;
@@ -54,48 +58,25 @@ impl CodeSteps {
             None => wanted = vec![size],
         }
         let is_laid_out = scale.1.shape() == wanted && behind > 0 && size > 0;
-        is_laid_out.then_some(CodeSteps { scales, size, behind, block, share, least: 0.0 })
+        is_laid_out.then_some(CodeScales { scales, size, behind, block })
     }
 
-    /// As far as before, and by a share of the value and the least of all besides.
-    pub(crate) fn and(self, share: f64, least: f64) -> CodeSteps {
-        CodeSteps { share: self.share + share, least: self.least + least, ..self }
-    }
-
-    /// How far each of some elements, which are these numbers, may be off: put in the place of
-    /// other doubts.
-    pub(crate) fn doubts_in<T: Copy + Into<f64>>(
+    /// Gives elements that have one scale to a function, or ones that have each its own: which of
+    /// those at these places, counted from the first of them, and how far the scale puts them off,
+    /// or each of them.
+    pub(crate) fn each_run(
         &self,
         places: Range<usize>,
-        values: &[T],
-        doubts: &mut Vec<f64>,
+        mut take: impl FnMut(Range<usize>, &[f64]),
     ) {
-        doubts.resize(values.len(), 0.0);
-        let (mut place, mut left, mut values) = (places.start, &mut **doubts, values);
-        while place < places.end && !left.is_empty() {
+        let mut place = places.start;
+        while place < places.end {
             let (run, scale, is_one) = self.run(place);
-            let run = run.clamp(1, left.len());
+            let run = run.clamp(1, places.end - place);
             let scales = self.scales.get(scale..scale + if is_one { 1 } else { run });
-            let (some, doubts_behind) = left.split_at_mut(run);
-            let (of_these, values_behind) = values.split_at(run);
-            Level::best().run(
-                #[inline(always)]
-                || self.put(scales.unwrap_or_default(), of_these, some),
-            );
-            (place, left, values) = (place + run, doubts_behind, values_behind);
-        }
-    }
-
-    /// Puts how far elements may be off that have one scale, or each its own.
-    #[inline(always)]
-    fn put<T: Copy + Into<f64>>(&self, scales: &[f64], values: &[T], doubts: &mut [f64]) {
-        // The compiler does not know that these stay the same while doubts are written.
-        let (share, least) = (self.share, self.least);
-        let doubt = |scale: f64, x: T| scale + (least + relative(x.into(), share));
-        let places = doubts.iter_mut().zip(values);
-        match scales {
-            [scale] => places.for_each(|(place, x)| *place = doubt(*scale, *x)),
-            _ => places.zip(scales).for_each(|((place, x), scale)| *place = doubt(*scale, *x)),
+            let start = place - places.start;
+            take(start..start + run, scales.unwrap_or_default());
+            place += run;
         }
     }
 
@@ -169,6 +150,51 @@ impl CodeSteps {
     }
 }
 
+impl CodeSteps {
+    /// As [`CodeScales::of`]; `share` is of what the node makes.
+    pub(crate) fn of(
+        attributes: &[AttributeProto],
+        codes: &[usize],
+        (scale, share): (&SharedTensor, f64),
+        steps: f64,
+    ) -> Option<CodeSteps> {
+        let scales = CodeScales::of(attributes, codes, scale, steps)?;
+        Some(CodeSteps { scales: Arc::new(scales), share, least: 0.0 })
+    }
+
+    /// As far as before, and by a share of the value and the least of all besides.
+    pub(crate) fn and(self, share: f64, least: f64) -> CodeSteps {
+        CodeSteps { share: self.share + share, least: self.least + least, ..self }
+    }
+
+    /// How far each of some elements, which are these numbers, may be off: put in the place of
+    /// other doubts.
+    pub(crate) fn doubts_in(&self, places: Range<usize>, values: &[f64], doubts: &mut Vec<f64>) {
+        doubts.resize(values.len(), 0.0);
+        self.scales.each_run(places, |run, scales| {
+            if let (Some(values), Some(doubts)) = (values.get(run.clone()), doubts.get_mut(run)) {
+                Level::best().run(
+                    #[inline(always)]
+                    || self.put(scales, values, doubts),
+                );
+            }
+        });
+    }
+
+    /// Puts how far elements may be off that have one scale, or each its own.
+    #[inline(always)]
+    fn put(&self, scales: &[f64], values: &[f64], doubts: &mut [f64]) {
+        // The compiler does not know that these stay the same while doubts are written.
+        let (share, least) = (self.share, self.least);
+        let doubt = |scale: f64, x: f64| scale + (least + relative(x, share));
+        let places = doubts.iter_mut().zip(values);
+        match scales {
+            [scale] => places.for_each(|(place, x)| *place = doubt(*scale, *x)),
+            _ => places.zip(scales).for_each(|((place, x), scale)| *place = doubt(*scale, *x)),
+        }
+    }
+}
+
 /// The axis of the scales of a quantiser of values of so many axes; `None` of one that there cannot
 /// be.
 pub(crate) fn axis(attributes: &[AttributeProto], rank: usize) -> Option<usize> {
@@ -182,8 +208,6 @@ fn int(attributes: &[AttributeProto], name: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use anyhow::Context;
     use onnx_cast_graph::int_attribute;
     use tract_onnx::prelude::*;
@@ -257,7 +281,11 @@ mod tests {
                 let scale = 0.5 * (scale_of(place, codes, axis, shape, block) as f64 + 1.0);
                 wanted[place % columns] += factors[place / columns] * scale * scale;
             }
-            assert_eq!(steps.column_powers(&factors, columns), wanted, "{codes:?} by {shape:?}");
+            assert_eq!(
+                steps.scales.column_powers(&factors, columns),
+                wanted,
+                "{codes:?} by {shape:?}"
+            );
         }
         Ok(())
     }
@@ -265,7 +293,7 @@ mod tests {
     #[test]
     fn codes_that_are_none_move_nothing() -> TractResult<()> {
         for shape in [&[0][..], &[4, 0], &[0, 4]] {
-            let steps = CodeSteps::of(&[], shape, (&scales(&[])?, 0.0), 0.5).context("a layout")?;
+            let steps = CodeScales::of(&[], shape, &scales(&[])?, 0.5).context("a layout")?;
             let columns = shape.last().copied().unwrap_or_default();
             assert_eq!(steps.column_powers(&[1.0; 4], columns), vec![0.0; columns], "{shape:?}");
         }
@@ -277,7 +305,7 @@ mod tests {
         for (shape, axis, block) in [(&[4][..], 0, 0), (&[2, 5], 0, 2), (&[6, 5], 0, 0)] {
             let scale = scales(shape)?;
             let attributes = [int_attribute("axis", axis), int_attribute("block_size", block)];
-            assert!(CodeSteps::of(&attributes, &[6, 5], (&scale, 0.0), 0.5).is_none(), "{shape:?}");
+            assert!(CodeScales::of(&attributes, &[6, 5], &scale, 0.5).is_none(), "{shape:?}");
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use crate::cli::measure::weight::alike::Alike;
 use crate::cli::measure::weight::change::{WEIGHT, WeightChange};
 use crate::cli::measure::weight::compensated::CodedWeight;
 use crate::cli::measure::weight::ends::EndCodes;
-use crate::cli::measure::weight::steps::CodeSteps;
+use crate::cli::measure::weight::steps::CodeScales;
 use crate::cli::message::at;
 use crate::cli::tensor::NamedTensor;
 
@@ -79,11 +79,11 @@ impl<'a> StoredCodes<'a> {
     }
 
     /// Half of their steps; `None` where the scale fits no layout. Fails when that cannot be read.
-    pub(super) fn half_steps(&self, folder: Option<&Path>) -> TractResult<Option<CodeSteps>> {
+    pub(super) fn half_steps(&self, folder: Option<&Path>) -> TractResult<Option<CodeScales>> {
         let shape = self.codes.dims.iter().map(|dim| usize::try_from(*dim).ok());
         let Some(shape) = shape.collect::<Option<Vec<usize>>>() else { return Ok(None) };
         let (ty, scale) = tensor_proto::read(self.scale, folder)?;
-        Ok(CodeSteps::of(self.attributes, &shape, (&(ty, Arc::new(scale)), 0.0), 0.5))
+        Ok(CodeScales::of(self.attributes, &shape, &(ty, Arc::new(scale)), 0.5))
     }
 }
 

@@ -7,7 +7,7 @@ use tract_onnx_cast::interpreter::Interpreter;
 use super::super::doubt::{IN_PLACE, MOVED};
 use super::super::numbers::{each_pair, is_computed_in, numbers, rounding};
 use super::super::trace::{Ran, Trace};
-use crate::cli::measure::weight::steps::CodeSteps;
+use crate::cli::measure::weight::steps::CodeScales;
 
 /// A code moves up or down in every other case, by half of a step's power, and at an end of its
 /// range in every fourth, by a variance of 3/16. What is less than that is left to chance.
@@ -114,13 +114,13 @@ impl<'a> LeastNoise<'a> {
     }
 
     /// The steps of codes that a node makes numbers of.
-    fn steps(&self, ran: &Ran, codes: &[usize]) -> Option<CodeSteps> {
+    fn steps(&self, ran: &Ran, codes: &[usize]) -> Option<CodeScales> {
         let scale = ran.inputs.get(1)?;
         let scale = match self.exact.constant(scale) {
             Some(scale) => scale.clone(),
             None => self.model.constant(scale).ok()??,
         };
-        CodeSteps::of(&ran.attributes, codes, (&scale, 0.0), 1.0)
+        CodeScales::of(&ran.attributes, codes, &scale, 1.0)
     }
 }
 

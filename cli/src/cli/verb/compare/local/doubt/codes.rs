@@ -90,7 +90,7 @@ pub(super) fn dequantized(step: NodeStep) -> Doubts {
         && let (shape, scale) = (codes.value.1.shape(), (&scale.value, *off))
         && let Some(steps) = CodeSteps::of(step.node.attributes, shape, scale, *steps)
     {
-        return Some(vec![Carried { doubt: Doubt::Steps(Arc::new(steps)), share }]);
+        return Some(vec![Carried { doubt: Doubt::Steps(steps), share }]);
     }
     let base = made.first()?.as_ref()?;
     let mut doubts = vec![0.0; base.1.len()];

@@ -54,7 +54,7 @@ pub(in super::super) enum Doubt {
         least: f64,
     },
     /// Of values that codes stand for.
-    Steps(Arc<CodeSteps>),
+    Steps(CodeSteps),
     Each(Arc<Vec<f64>>),
 }
 
@@ -66,7 +66,7 @@ impl Doubt {
     /// Adds a share of each of these elements, and the least of all.
     pub(super) fn add(&mut self, value: &SharedTensor, share: f64, least: f64) {
         if let Doubt::Steps(steps) = self {
-            *steps = Arc::new(CodeSteps::clone(steps).and(share, least));
+            *steps = steps.clone().and(share, least);
             return;
         }
         let mut doubts = match std::mem::replace(self, Doubt::Same(0.0)) {
@@ -231,7 +231,7 @@ mod tests {
             Doubt::Relative(0.5),
             Doubt::Same(2.0),
             Doubt::Rounded { share: 0.5, least: 3.0 },
-            Doubt::Steps(Arc::new(steps)),
+            Doubt::Steps(steps),
             Doubt::each((0..ROWS * COLUMNS).map(|place| place as f64).collect()),
         ];
         for doubt in doubts {

@@ -270,7 +270,7 @@ fn is_compensated(want: &SharedTensor, twin: &Twin, held: &WeightCodes) -> Optio
     let Doubt::Steps(steps) = &twin.doubt else { return None };
     let [want, got, codes] = [want, &twin.value, &held.codes]
         .map(|(ty, tensor)| Elements::of(*ty, Cow::Borrowed(&**tensor)));
-    let coded = CodedWeight { codes, ends: held.ends, steps: steps.clone() };
+    let coded = CodedWeight { codes, ends: held.ends, steps: steps.scales.clone() };
     coded.is_compensated(&want, &got).ok()?
 }
 
