@@ -11,6 +11,7 @@
 //! - `quantize`: casts with a scale
 //! - `algebra`: which conversions keep every value, and which two are one
 //! - `kernel`: the loops, which equal the definition
+//! - `squares`: bytes of matrices, turned by words
 
 pub(crate) mod algebra;
 pub(crate) mod decimal;
@@ -21,5 +22,6 @@ pub(crate) mod quantize;
 pub(crate) mod reach;
 pub(crate) mod rules;
 pub(crate) mod scalar;
+pub(crate) mod squares;
 pub(crate) mod text;
 pub(crate) mod value;

@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 
 use crate::cast::kernel::level::Level;
 use crate::cast::kernel::places::places;
+use crate::cast::squares::{SIDE, high_pairs, low_pairs, transpose, words};
 use crate::panels::floats::PanelRoom;
 
 /// N rows of K codes of so many bits, 2, 4 or 8, the first in the low bits of its byte; each block
@@ -31,15 +32,14 @@ impl QuantizedRows<'_> {
         self.k.div_ceil(self.block)
     }
 
-    /// The bytes of a block.
-    fn bytes_of(&self, place: usize) -> &[u8] {
-        let bytes = self.block * self.bits / 8;
-        &self.codes[place * bytes..(place + 1) * bytes]
+    /// The bytes of a row, which are none where there is none.
+    fn row(&self, place: usize) -> &[u8] {
+        let bytes = self.blocks() * self.block * self.bits / 8;
+        self.codes.get(place * bytes..(place + 1) * bytes).unwrap_or_default()
     }
 
-    /// Hands the first codes of a block to as many places.
-    fn spread<T>(&self, place: usize, to: impl Iterator<Item = T>, put: impl Fn(T, u8)) {
-        let bytes = self.bytes_of(place);
+    /// Hands the first codes of some bytes to as many places.
+    fn spread<T>(&self, bytes: &[u8], to: impl Iterator<Item = T>, put: impl Fn(T, u8)) {
         match self.bits {
             2 => spread::<4, T>(bytes, to, put),
             4 => spread::<2, T>(bytes, to, put),
@@ -51,9 +51,10 @@ impl QuantizedRows<'_> {
     pub(crate) fn floats(&self) -> Vec<f32> {
         let mut elements = vec![0.0; self.n * self.k];
         let blocks = elements.chunks_mut(self.k.max(1)).flat_map(|row| row.chunks_mut(self.block));
-        for (place, block) in blocks.enumerate() {
+        let bytes = self.codes.chunks_exact(self.block * self.bits / 8);
+        for (place, (block, bytes)) in blocks.zip(bytes).enumerate() {
             let (zero, scale) = (f32::from(self.zeros[place]), self.scales[place]);
-            self.spread(place, block.iter_mut(), |to: &mut f32, code| {
+            self.spread(bytes, block.iter_mut(), |to: &mut f32, code| {
                 *to = (f32::from(code) - zero) * scale;
             });
         }
@@ -90,50 +91,34 @@ fn in_panels<T: Copy + Default>(rows: &[T], blocks: usize, (panels, r): (usize, 
     made
 }
 
-/// How many rows most kernels have of a panel.
-const ROWS: usize = 16;
-
-/// As [`pairs`], of all rows of a panel of [`ROWS`], eight bytes of each at once; how many bytes of
-/// each are in their places then.
+/// Puts codes of 4 bits of the rows of a panel, of which there are a multiple of [`SIDE`], into
+/// pairs: of each K those of the first half of the rows in the low bits. Zeros stand for what rows
+/// do not have.
 #[inline(always)]
-fn squares(rows: &[&[u8]; ROWS], to: &mut [u8]) -> usize {
-    const SIDE: usize = ROWS / 2;
-    let mut done = 0;
-    for to in to.as_chunks_mut::<{ SIDE * ROWS }>().0 {
-        let mut square = [[0; SIDE]; ROWS];
-        for (held, row) in square.iter_mut().zip(rows) {
-            let Some(bytes) = row[done..].first_chunk() else { return done };
-            *held = *bytes;
-        }
-        let mut paired = [[0; SIDE]; ROWS];
-        for column in 0..SIDE {
-            for at in 0..SIDE {
-                let (low, high) = (square[column][at], square[SIDE + column][at]);
-                paired[column][at] = low & 15 | high << 4;
-                paired[SIDE + column][at] = low >> 4 | high & 0xf0;
+fn squares(rows: &[&[u8]], to: &mut [u8]) {
+    let (r, half) = (rows.len(), rows.len() / 2);
+    // A byte of each row makes as many bytes as there are rows.
+    for (part, to) in to.chunks_mut(SIDE * SIDE * r).enumerate() {
+        for first in (0..r).step_by(SIDE) {
+            let mut squares = [[0; SIDE]; SIDE];
+            for (column, square) in (first..).zip(&mut squares) {
+                let row = |place: usize| rows[place].get(part * SIDE * SIDE..).unwrap_or_default();
+                let [low, high] = [column % half, half + column % half].map(|at| words(row(at)));
+                let pair = if column < half { low_pairs } else { high_pairs };
+                for (word, (low, high)) in square.iter_mut().zip(low.into_iter().zip(high)) {
+                    *word = pair(low, high);
+                }
+            }
+            transpose(&mut squares);
+            for (place, to) in to.chunks_mut(r).enumerate() {
+                let bytes = squares[place % SIDE][place / SIDE].to_le_bytes();
+                let to = to.get_mut(first..).unwrap_or_default();
+                match to.first_chunk_mut() {
+                    Some(to) => *to = bytes,
+                    None => to.iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte),
+                }
             }
         }
-        for at in 0..SIDE {
-            for column in 0..ROWS {
-                to[at * ROWS + column] = paired[column][at];
-            }
-        }
-        done += SIDE;
-    }
-    done
-}
-
-/// Puts the codes of 4 bits of two rows together, those of the first in the low bits, into a column
-/// of rows of so many bytes, as far as there is room.
-fn pairs((low, high): (&[u8], &[u8]), to: &mut [u8], (column, width): (usize, usize)) {
-    let mut twice = to.chunks_exact_mut(2 * width);
-    let mut both = low.iter().zip(high);
-    for (to, (low, high)) in twice.by_ref().zip(&mut both) {
-        let (first, second) = to.split_at_mut(width);
-        (first[column], second[column]) = (low & 15 | high << 4, low >> 4 | high & 0xf0);
-    }
-    if let (Some(to), Some((low, high))) = (twice.into_remainder().get_mut(column), both.next()) {
-        *to = low & 15 | high << 4;
     }
 }
 
@@ -161,39 +146,21 @@ impl PanelCodes {
         let mut codes = room.zeros(panels * rows.k * width);
         let scales = in_panels(rows.scales, blocks, (panels, r));
         let zeros = in_panels(rows.zeros, blocks, (panels, r));
-        for panel in 0..panels {
-            let to = &mut codes[panel * rows.k * width..(panel + 1) * rows.k * width];
-            for (block, to) in to.chunks_mut((rows.block * width).max(1)).enumerate() {
-                let place = |row| (row < rows.n).then_some(row * blocks + block);
-                let bytes = |row| place(panel * r + row).map(|place| rows.bytes_of(place));
-                let is_square = rows.bits == 4 && r == ROWS && (panel + 1) * r <= rows.n;
-                let square = if is_square {
-                    let all = std::array::from_fn(|row| bytes(row).unwrap_or_default());
-                    Level::best().run(
-                        #[inline(always)]
-                        || squares(&all, to),
-                    )
-                } else {
-                    0
-                };
-                let to = &mut to[2 * square * width..];
-                for column in 0..width {
-                    let high = column + width;
-                    match (bytes(column), bytes(high)) {
-                        (Some(low), Some(high)) if rows.bits == 4 => {
-                            pairs((&low[square..], &high[square..]), to, (column, width));
-                        }
-                        _ => {
-                            let low = place(panel * r + column);
-                            let high = place(panel * r + high).filter(|_| !is_byte);
-                            for (place, shift) in low.into_iter().zip([0]).chain(high.zip(Some(4)))
-                            {
-                                let to = to[column..].iter_mut().step_by(width);
-                                rows.spread(place, to, |to, code| *to |= code << shift);
-                            }
-                        }
-                    }
-                }
+        let of_panels = codes.chunks_exact_mut((rows.k * width).max(1));
+        for (panel, to) in of_panels.enumerate() {
+            let of_panel = (panel * r..(panel + 1) * r).map(|place| rows.row(place));
+            if rows.bits == 4 && r.is_multiple_of(SIDE) {
+                let of_panel: Vec<&[u8]> = of_panel.collect();
+                Level::best().run(
+                    #[inline(always)]
+                    || squares(&of_panel, to),
+                );
+                continue;
+            }
+            for (place, row) in of_panel.enumerate() {
+                let (column, shift) = (place % width, place / width * 4);
+                let to = to[column..].iter_mut().step_by(width);
+                rows.spread(row, to, |to, code| *to |= code << shift);
             }
         }
         let (room, k, block) = (room.clone(), rows.k, rows.block);
@@ -219,7 +186,7 @@ impl PanelCodes {
                     if self.is_byte {
                         bytes(codes, scales, zeros, to);
                     } else {
-                        halves_of_bytes(codes, scales, zeros, to);
+                        halves(codes, scales, zeros, to);
                     }
                 },
             );
@@ -233,9 +200,33 @@ impl Drop for PanelCodes {
     }
 }
 
+/// As `bytes`, of so many rows.
+#[inline(always)]
+fn bytes_of<const R: usize>(
+    codes: &[u8],
+    scales: &[f32],
+    zeros: &[u8],
+    to: &mut [MaybeUninit<f32>],
+) {
+    let (Some(scales), Some(zeros)) = (scales.first_chunk::<R>(), zeros.first_chunk::<R>()) else {
+        return;
+    };
+    let (scales, zeros) = (*scales, zeros.map(f32::from));
+    for (codes, to) in codes.as_chunks::<R>().0.iter().zip(to.as_chunks_mut::<R>().0) {
+        for at in 0..R {
+            to[at].write((f32::from(codes[at]) - zeros[at]) * scales[at]);
+        }
+    }
+}
+
 #[inline(always)]
 fn bytes(codes: &[u8], scales: &[f32], zeros: &[u8], to: &mut [MaybeUninit<f32>]) {
     let r = scales.len();
+    match r {
+        8 => return bytes_of::<8>(codes, scales, zeros, to),
+        16 => return bytes_of::<16>(codes, scales, zeros, to),
+        _ => (),
+    }
     for (codes, to) in codes.chunks_exact(r).zip(to.chunks_exact_mut(r)) {
         for (((code, scale), zero), to) in codes.iter().zip(scales).zip(zeros).zip(to) {
             to.write((f32::from(*code) - f32::from(*zero)) * scale);
@@ -243,18 +234,40 @@ fn bytes(codes: &[u8], scales: &[f32], zeros: &[u8], to: &mut [MaybeUninit<f32>]
     }
 }
 
+/// As `halves`, of so many rows in each half.
 #[inline(always)]
-fn halves_of_bytes(codes: &[u8], scales: &[f32], zeros: &[u8], to: &mut [MaybeUninit<f32>]) {
-    let (r, half) = (scales.len(), scales.len() / 2);
-    let ((low_scales, high_scales), (low_zeros, high_zeros)) =
-        (scales.split_at(half), zeros.split_at(half));
-    for (codes, to) in codes.chunks_exact(half).zip(to.chunks_exact_mut(r)) {
-        let (low, high) = to.split_at_mut(half);
-        for (((byte, scale), zero), to) in codes.iter().zip(low_scales).zip(low_zeros).zip(low) {
-            to.write((f32::from(byte & 15) - f32::from(*zero)) * scale);
+fn halves_of<const HALF: usize>(
+    codes: &[u8],
+    scales: &[f32],
+    zeros: &[u8],
+    to: &mut [MaybeUninit<f32>],
+) {
+    let (scales, zeros) = (scales.as_chunks::<HALF>().0, zeros.as_chunks::<HALF>().0);
+    let (&[low_scales, high_scales], [low_zeros, high_zeros]) = (scales, zeros) else { return };
+    let (low_zeros, high_zeros) = (low_zeros.map(f32::from), high_zeros.map(f32::from));
+    for (codes, to) in codes.as_chunks::<HALF>().0.iter().zip(to.chunks_exact_mut(2 * HALF)) {
+        let (low, high) = to.split_at_mut(HALF);
+        for at in 0..HALF {
+            low[at].write((f32::from(codes[at] & 15) - low_zeros[at]) * low_scales[at]);
         }
-        for (((byte, scale), zero), to) in codes.iter().zip(high_scales).zip(high_zeros).zip(high) {
-            to.write((f32::from(byte >> 4) - f32::from(*zero)) * scale);
+        for at in 0..HALF {
+            high[at].write((f32::from(codes[at] >> 4) - high_zeros[at]) * high_scales[at]);
+        }
+    }
+}
+
+#[inline(always)]
+fn halves(codes: &[u8], scales: &[f32], zeros: &[u8], to: &mut [MaybeUninit<f32>]) {
+    let (r, half) = (scales.len(), scales.len() / 2);
+    match half {
+        4 => return halves_of::<4>(codes, scales, zeros, to),
+        8 => return halves_of::<8>(codes, scales, zeros, to),
+        _ => (),
+    }
+    for (codes, to) in codes.chunks_exact(half).zip(to.chunks_exact_mut(r)) {
+        for (row, to) in to.iter_mut().enumerate() {
+            let code = codes[row % half] >> (row / half * 4) & 15;
+            to.write((f32::from(code) - f32::from(zeros[row])) * scales[row]);
         }
     }
 }
@@ -281,7 +294,7 @@ mod tests {
             let (codes, scales, zeros) = (&*codes, &*scales, &*zeros);
             let rows = QuantizedRows { n, k, block, bits, codes, scales, zeros };
             let wanted = rows.floats();
-            for r in [2, 8, 16] {
+            for r in [2, 8, 12, 16, 24] {
                 let panels = PanelCodes::new(&rows, r, &PanelRoom::default());
                 for panel in 0..n.div_ceil(r) {
                     let placed = |row: usize, column: usize| {

@@ -21,6 +21,7 @@ use super::external::{ExternalPlace, FileData, Resolver, TRANSPOSED, is_external
 use super::packed::unpack_from;
 use crate::cast::element_type::ElementType;
 use crate::cast::kernel::level::Level;
+use crate::cast::squares::{SIDE, high_pairs, low_pairs, transpose, words};
 use crate::tensor::carrier;
 use crate::tensor::late::{self, LATE, MatrixSource, PartReader};
 use crate::tensor::memory::Memory;
@@ -236,12 +237,10 @@ impl Rows<'_> {
         // Of an odd number of rows every other column begins in the middle of a byte, which the
         // last code of the column before it begins.
         let (is_odd, middle) = (rows % 2 == 1, rows / 2);
-        let low = |one: u64, other: u64| one & LOW | (other & LOW) << 4;
-        self.turn_columns((turned, rows, 0), low)?;
-        let high = |one: u64, other: u64| (one >> 4) & LOW | other & (LOW << 4);
+        self.turn_columns((turned, rows, 0), low_pairs)?;
         let rest = bytes.get(if is_odd { stride } else { 0 }..)?;
         let rest = Rows { bytes: rest, within: self.within.clone(), ..*self };
-        rest.turn_columns((turned, rows, middle + rows % 2), high)?;
+        rest.turn_columns((turned, rows, middle + rows % 2), high_pairs)?;
         if is_odd {
             let first = bytes.get(self.within.clone())?;
             let last = bytes.get((rows - 1) * stride..)?.get(self.within.clone())?;
@@ -294,57 +293,6 @@ impl Rows<'_> {
         }
         Some(())
     }
-}
-
-/// The lower half of each byte.
-const LOW: u64 = 0x0f0f_0f0f_0f0f_0f0f;
-
-/// How many bytes a square has along either side, and how many squares are transposed at once.
-const SIDE: usize = 8;
-
-/// A word of each of these squares.
-type Words = [u64; SIDE];
-
-/// The first bytes as words, whose lowest byte is the first; zeros stand for those that are not
-/// there.
-#[inline(always)]
-fn words(bytes: &[u8]) -> Words {
-    let mut words = [0; SIDE];
-    match bytes.first_chunk::<{ SIDE * SIDE }>() {
-        Some(bytes) => {
-            let bytes = bytes.as_chunks().0;
-            words
-                .iter_mut()
-                .zip(bytes)
-                .for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
-        }
-        None => {
-            for (word, bytes) in words.iter_mut().zip(bytes.chunks(SIDE)) {
-                *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-            }
-        }
-    }
-    words
-}
-
-/// Transposes squares of bytes: each word is a row of one, and its lowest byte is the first.
-#[inline(always)]
-fn transpose(squares: &mut [Words; SIDE]) {
-    let mut swap = |distance: usize, mask: u64| {
-        let bits = 8 * distance;
-        for place in (0..SIDE).filter(|place| place & distance == 0) {
-            let (mut ones, mut others) = (squares[place], squares[place + distance]);
-            for (one, other) in ones.iter_mut().zip(&mut others) {
-                let (first, second) = (*one, *other);
-                *one = first & mask | (second & mask) << bits;
-                *other = (first >> bits) & mask | second & !mask;
-            }
-            (squares[place], squares[place + distance]) = (ones, others);
-        }
-    };
-    swap(1, 0x00ff_00ff_00ff_00ff);
-    swap(2, 0x0000_ffff_0000_ffff);
-    swap(4, 0x0000_0000_ffff_ffff);
 }
 
 #[cfg(test)]
