@@ -130,9 +130,9 @@ fn of_floats(numbers: &[f64]) -> Option<Bounds> {
         return None;
     }
     let integral = numbers.iter().all(|x| x.fract() == 0.0);
-    let ends: Vec<i128> =
-        numbers.iter().flat_map(|x| [x.floor() as i128, x.ceil() as i128]).collect();
-    Some(Bounds { is_reached: integral, ..Bounds::of(&ends)? })
+    let least = numbers.iter().copied().reduce(f64::min)?.floor();
+    let most = numbers.iter().copied().reduce(f64::max)?.ceil();
+    Some(Bounds { is_reached: integral, ..Bounds::of(&[least as i128, most as i128])? })
 }
 
 /// The bounds of what an operator makes of inputs with these bounds, in its own order; a `None`

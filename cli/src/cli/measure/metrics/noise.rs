@@ -1,6 +1,11 @@
 //! How a whole tensor fares, where single elements tell too much: its noise, and which element of a
 //! row is the largest.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
+use tract_onnx_cast::audit::Number;
+
 use crate::cli::measure::exact::ExactValues;
 use crate::cli::measure::number::Num;
 
@@ -63,18 +68,18 @@ impl Ranking {
             return;
         };
         let rows: usize = shape.iter().rev().skip(1).product();
-        let number =
-            |values: &ExactValues, place| values.element(place).number().map(|n| n.rounded());
         for row in 0..rows {
-            let read = |values: &ExactValues| -> Option<Vec<f64>> {
-                (row * length..(row + 1) * length).map(|place| number(values, place)).collect()
+            let places = row * length..(row + 1) * length;
+            let (Some(x), Some(y)) = (numbers(x, places.clone()), numbers(y, places)) else {
+                return;
             };
-            let (Some(x), Some(y)) = (read(x), read(y)) else { return };
+            let largest = (largest(&x, FEW), largest(&y, FEW));
+            let agreeing = |count: usize| agrees((&x, &y), (&largest.0, &largest.1), count) as u64;
             self.rows += 1;
-            self.first += u64::from(agrees(&x, &y, 1) == 1);
+            self.first += agreeing(1);
             if length > FEW {
                 self.few_rows += FEW as u64;
-                self.few += agrees(&x, &y, FEW) as u64;
+                self.few += agreeing(FEW);
             }
         }
     }
@@ -95,27 +100,48 @@ fn share(part: u64, whole: u64) -> Option<Num> {
     (whole > 0).then(|| Num(part as f64 / whole as f64))
 }
 
-/// How many of the places of y's largest elements hold one of x's largest, or as large a one. NaN
-/// is never among them.
-fn agrees(x: &[f64], y: &[f64], count: usize) -> usize {
-    let key = |number: f64| if number.is_nan() { f64::NEG_INFINITY } else { number };
-    let mut sorted: Vec<f64> = x.iter().map(|number| key(*number)).collect();
-    let last = sorted.len().saturating_sub(count);
-    let (_, least, _) = sorted.select_nth_unstable_by(last, f64::total_cmp);
-    let least = *least;
-    let mut places: Vec<usize> = (0..y.len()).collect();
-    let value = |place: &usize| y.get(*place).map_or(f64::NEG_INFINITY, |number| key(*number));
-    let last = places.len().saturating_sub(count);
-    // Among equals the first one counts, as in ArgMax.
-    places.select_nth_unstable_by(last, |a, b| value(a).total_cmp(&value(b)).then(b.cmp(a)));
-    let largest = places.get(last..).unwrap_or_default();
-    let is_number = |numbers: &[f64], place: usize| numbers.get(place).is_some_and(|n| !n.is_nan());
-    let is_large = |place: &&usize| {
-        is_number(x, **place)
-            && is_number(y, **place)
-            && x.get(**place).is_some_and(|number| *number >= least)
+/// Some elements as numbers; `None` of text.
+fn numbers(values: &ExactValues, places: Range<usize>) -> Option<Cow<'_, [f64]>> {
+    if let Some(reals) = values.reals(places.clone()) {
+        return Some(Cow::Borrowed(reals));
+    }
+    places.map(|place| values.element(place).number().map(Number::rounded)).collect()
+}
+
+/// What an element is ranked by: NaN is never among the largest.
+fn rank(number: f64) -> f64 {
+    if number.is_nan() { f64::NEG_INFINITY } else { number }
+}
+
+/// The places of so many of the largest elements, the largest first. Among equals the first one
+/// counts, as in ArgMax.
+fn largest(numbers: &[f64], count: usize) -> Vec<(f64, usize)> {
+    let mut found: Vec<(f64, usize)> = Vec::with_capacity(count + 1);
+    for (place, number) in numbers.iter().enumerate() {
+        let number = rank(*number);
+        let is_larger = |(other, _): &(f64, usize)| number.total_cmp(other).is_gt();
+        if found.len() == count && !found.last().is_some_and(is_larger) {
+            continue;
+        }
+        let at = found.iter().position(is_larger).unwrap_or(found.len());
+        found.insert(at, (number, place));
+        found.truncate(count);
+    }
+    found
+}
+
+/// How many of the places of y's largest elements hold one of x's largest, or as large a one.
+fn agrees(
+    (x, y): (&[f64], &[f64]),
+    (of_x, of_y): (&[(f64, usize)], &[(f64, usize)]),
+    count: usize,
+) -> usize {
+    let Some((least, _)) = of_x.get(..count).unwrap_or(of_x).last() else { return 0 };
+    let is_large = |(_, place): &&(f64, usize)| {
+        let both = x.get(*place).zip(y.get(*place));
+        both.is_some_and(|(x, y)| !x.is_nan() && !y.is_nan() && x >= least)
     };
-    largest.iter().filter(is_large).count()
+    of_y.iter().take(count).filter(is_large).count()
 }
 
 #[cfg(test)]
@@ -133,7 +159,9 @@ mod tests {
             ([3.0, 2.0, 1.0], [nan, nan, nan], 0, 0),
             ([nan, 2.0, 1.0], [5.0, 2.0, 1.0], 0, 1),
         ] {
-            assert_eq!((agrees(&x, &y, 1), agrees(&x, &y, 2)), (one, two), "{x:?} {y:?}");
+            let largest = [&x, &y].map(|all| largest(all, 2));
+            let agreeing = [1, 2].map(|count| agrees((&x, &y), (&largest[0], &largest[1]), count));
+            assert_eq!(agreeing, [one, two], "{x:?} {y:?}");
         }
     }
 

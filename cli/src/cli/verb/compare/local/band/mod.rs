@@ -13,7 +13,7 @@ use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::OnnxTensor;
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 
-use super::numbers::{each_pair, is_computed_in, numbers};
+use super::numbers::{each_pair, is_computed_in};
 use super::site::{Site, Sites};
 use super::trace::{Trace, Traces};
 use crate::cli::found::verdict::BothErrors;
@@ -129,37 +129,66 @@ impl PerturbedRuns<'_> {
     }
 }
 
-/// Whether values are a mask's, of which the least stand for an infinity.
-fn is_mask(want: &[f64]) -> bool {
-    let is_end = |x: &f64| *x <= -STANDS_FOR_INFINITY;
-    want.iter().any(is_end) && want.iter().all(|x| is_end(x) || x.abs() < STANDS_FOR_INFINITY)
+/// What a value of the reference comes to, and how far the other side is apart from it.
+#[derive(Default)]
+struct Apart {
+    /// The power of the elements that are finite, and of what they are apart.
+    size: f64,
+    power: f64,
+    /// Whether an element is finite on one side alone, and whether one of the other side is NaN.
+    is_apart: bool,
+    has_nan: bool,
+    /// Whether an element stands for an infinity below, and whether one is as large and does not.
+    has_end: bool,
+    has_other_end: bool,
+}
+
+impl Apart {
+    /// Of two values of one length; `None` of text.
+    fn of(want: &SharedTensor, got: &SharedTensor) -> Option<Apart> {
+        let mut found = Apart::default();
+        each_pair(want, got, |_, x, y| {
+            let (square, error) = (x * x, (x - y) * (x - y));
+            found.size += if x.is_finite() { square } else { 0.0 };
+            found.power += if error.is_finite() { error } else { 0.0 };
+            found.is_apart |= x.is_finite() != y.is_finite();
+            found.has_nan |= y.is_nan();
+            let is_end = x <= -STANDS_FOR_INFINITY;
+            found.has_end |= is_end;
+            found.has_other_end |= !is_end && !(x.abs() < STANDS_FOR_INFINITY);
+        })?;
+        Some(found)
+    }
+
+    /// Whether the values are a mask's, of which the least stand for an infinity.
+    fn is_of_mask(&self) -> bool {
+        self.has_end && !self.has_other_end
+    }
+
+    fn relative(&self, noise: f64) -> f64 {
+        if noise == 0.0 { 0.0 } else { (noise / self.size).sqrt() }
+    }
 }
 
 /// The errors of each value of both sides, with the band of those that perturbed runs reach. What a
 /// mask is off by is no error: it ends where its type does.
 pub(super) fn both_errors((a, b, sites): (&Trace, &Trace, &Sites), band: &Band) -> Vec<BothErrors> {
     let row = |site: &Site| {
-        let (wanted, made) = (a.first(&site.reference), b.first(&site.converted));
-        let (want, got) = (wanted.and_then(numbers), made.and_then(numbers));
-        let is_kept = got.iter().flatten().all(|x| !x.is_nan());
-        if is_kept && want.as_ref().is_some_and(|want| is_mask(want)) {
+        let wanted = a.first(&site.reference);
+        let made = wanted
+            .and_then(|want| b.first(&site.converted).filter(|got| got.1.len() == want.1.len()));
+        let apart = wanted.and_then(|want| Apart::of(want, made.unwrap_or(want)));
+        if apart.as_ref().is_some_and(|apart| apart.is_of_mask() && !apart.has_nan) {
             return None;
         }
-        let size: f64 = want.iter().flatten().filter(|x| x.is_finite()).map(|x| x * x).sum();
-        let relative = |noise: f64| if noise == 0.0 { 0.0 } else { (noise / size).sqrt() };
-        let accumulated = want.zip(got).filter(|(x, y)| x.len() == y.len());
-        let is_apart =
-            |x: &[f64], y: &[f64]| x.iter().zip(y).any(|(x, y)| x.is_finite() != y.is_finite());
-        let accumulated = accumulated.map(|(x, y)| {
-            if is_apart(&x, &y) {
-                f64::INFINITY
-            } else {
-                relative(wanted.zip(made).and_then(|(x, y)| power(x, y)).unwrap_or_default())
-            }
-        });
+        let accumulated = apart
+            .as_ref()
+            .filter(|_| made.is_some())
+            .map(|apart| if apart.is_apart { f64::INFINITY } else { apart.relative(apart.power) });
         // A weight of the reference is not kept, so that its size is not known.
         let noise = band.get(&site.converted).filter(|_| wanted.is_some());
-        let band = noise.map(|noise| relative(*noise));
+        let apart = apart.unwrap_or_default();
+        let band = noise.map(|noise| apart.relative(*noise));
         Some(errors(site, accumulated, band))
     };
     sites.all.iter().filter_map(row).collect()
