@@ -6,6 +6,7 @@ use tract_onnx_cast::ElementType::{Float, Int64};
 
 use crate::common::proto::{cast, int, int64, ints, node, shaped, string, symbol, value};
 use crate::looked::{compared, of, open, scalar};
+use crate::verdict::{held, values};
 
 /// The ruined model is told from the original, which passes.
 fn assert_told_apart(original: &ModelProto, ruined: &ModelProto, arguments: &[&str]) {
@@ -140,4 +141,52 @@ fn grids_end_beyond_the_image() {
         of(&inputs, &nodes, vec![scalar("half", 0.5)])
     };
     assert_told_apart(&sampled("zeros"), &sampled("border"), &["--search", "0"]);
+}
+
+/// What is left out rounds to a whole number, and the `Cast` behind it cuts off what it does not.
+#[test]
+fn whole_numbers_are_not_rounded_once_more() {
+    let counted = |rounded: &[&str]| {
+        let mut nodes = vec![
+            node("MatMul", &["x", "w"], &["p"], vec![]),
+            node("Mul", &["p", "hundred"], &["far"], vec![]),
+        ];
+        nodes.extend(rounded.iter().map(|op| node(op, &["far"], &["whole"], vec![])));
+        let last = if rounded.is_empty() { "far" } else { "whole" };
+        nodes.extend([
+            cast(last, Int64, "count"),
+            cast("count", Float, "number"),
+            node("Mul", &["number", "hundredth"], &["y"], vec![]),
+        ]);
+        let w = held("w", Float, &[8, 8], &values(64, 3));
+        let constants = vec![w, scalar("hundred", 100.0), scalar("hundredth", 0.01)];
+        of_x(value("x", Float, &[4, 8]), &nodes, constants)
+    };
+    for op in ["Round", "Ceil", "Floor"] {
+        assert_told_apart(&counted(&[op]), &counted(&[]), &["--sets", "1"]);
+    }
+}
+
+/// Of values that are the same, one by one.
+#[test]
+fn a_tie_falls_as_the_operator_says() {
+    let chosen = |last: i64| {
+        let nodes = [
+            node("MatMul", &["x", "w"], &["p"], vec![]),
+            node("Round", &["p"], &["whole"], vec![]),
+            node(
+                "ArgMax",
+                &["whole"],
+                &["place"],
+                vec![int("axis", -1), int("keepdims", 0), int("select_last_index", last)],
+            ),
+            node("Gather", &["table", "place"], &["y"], vec![]),
+        ];
+        let constants = vec![
+            held("w", Float, &[8, 8], &values(64, 3)),
+            held("table", Float, &[8, 4], &values(32, 5)),
+        ];
+        of_x(value("x", Float, &[16, 8]), &nodes, constants)
+    };
+    assert_told_apart(&chosen(0), &chosen(1), &["--sets", "1"]);
 }

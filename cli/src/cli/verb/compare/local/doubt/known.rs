@@ -106,6 +106,9 @@ pub(super) const ELEMENTWISE: &[&str] = &[
     "Xor",
 ];
 
+/// What makes integers, in whatever type, which is no rounding of its own.
+pub(super) const WHOLE: [&str; 4] = ["Ceil", "Floor", "Round", "Sign"];
+
 /// Whether an operator is of no family: its doubt is measured.
 pub(in super::super) fn has_many_steps(op: &str) -> bool {
     let is_moved = MOVED.iter().any(|(name, ..)| *name == op);

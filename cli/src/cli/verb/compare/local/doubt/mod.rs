@@ -21,7 +21,7 @@ use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 use super::numbers::{rounding, smallest};
 use families::NodeStep;
 pub(super) use families::{IN_PLACE, UNIFORM};
-use known::{ELEMENTWISE, SUMS};
+use known::{ELEMENTWISE, SUMS, WHOLE};
 pub(super) use known::{MOVED, has_many_steps};
 pub(super) use twin::{Carried, Doubt, Twin};
 
@@ -54,7 +54,8 @@ pub(super) fn doubts(
     };
     let mut doubts =
         by_family.or_else(|| families::sampled(step)).unwrap_or_else(|| step.certain());
-    if MOVED.iter().any(|(name, ..)| *name == node.op_type) {
+    let is_moved = MOVED.iter().any(|(name, ..)| *name == node.op_type);
+    if is_moved || WHOLE.contains(&node.op_type) {
         return doubts;
     }
     for (Carried { doubt, .. }, made) in doubts.iter_mut().zip(made) {

@@ -10,6 +10,7 @@ use super::super::nodes::region;
 use super::super::numbers::rounding;
 use super::super::site::Sites;
 use super::super::trace::{Trace, full_name, name_in, shared};
+use super::values::undoubted;
 
 /// Through so many nodes of the reference its own rounding is carried: through more it may hide a
 /// fault.
@@ -82,6 +83,7 @@ impl Observer for OwnRounding<'_> {
         };
         let twins: Vec<Option<Twin>> =
             node.inputs.iter().map(|input| input.as_ref().map(twin)).collect();
+        let twins = undoubted(node, &twins, outputs);
         let made: Vec<_> = outputs.iter().map(|made| made.as_ref().map(shared)).collect();
         for (output, carried) in outputs.iter().zip(doubts(node, &twins, &made)) {
             let Some(output) = output else { continue };
