@@ -12,6 +12,7 @@ use crate::cast::element_type::ElementType;
 use crate::error::{self, Cause, Error};
 use crate::onnx::declared_shapes::element_type;
 use crate::onnx::node::refusal;
+use crate::passes::facts::value_type::output_declarations;
 use crate::plug::guard::without_panic_at;
 use crate::tensor::memory::Memory;
 use crate::tensor::proto::packed_matrix;
@@ -242,13 +243,17 @@ impl<'a> ModelRun<'a> {
         }
     }
 
-    /// Holds what a node makes against the type that the model declares.
+    /// Holds what a node makes against the type that the model declares: of an output what is
+    /// declared there, as ONNX Runtime does.
     fn check(&self, id: NodeId, made: ValueId, value: &RuntimeValue) -> TractResult<()> {
-        let made = self.model.graph.value(made);
         if self.model.builder.overlooks_types() {
             return Ok(());
         }
-        match contradiction(value, made.declared.as_ref()) {
+        let graph = &self.model.graph;
+        let mut of_outputs = output_declarations(graph, made);
+        let made = graph.value(made);
+        let of_output = of_outputs.find(|(body, _)| *body == made.body()).and_then(|(_, ty)| ty);
+        match contradiction(value, of_output.or(made.declared.as_ref())) {
             Some((ty, declared)) => {
                 let name = &made.name;
                 self.refuse(

@@ -317,7 +317,22 @@ fn a_declaration_that_the_graph_contradicts_is_refused() {
         &[unshaped("y", ElementType::Float)],
     );
     let error = walk(model(21, main), vec![float(&[1.0, 2.0])]).unwrap_err().to_string();
-    assert!(error.contains("`y` is FLOAT16, but the model declares it FLOAT"), "{error}");
+    let said = "node `Neg_y` (Neg): makes `y` FLOAT16, but the model declares it FLOAT";
+    assert_eq!(error, said);
+}
+
+/// Converters leave the old type among what is declared of inner values.
+#[test]
+fn an_output_is_of_the_type_that_is_declared_as_its_own() -> tract_onnx_cast::Result<()> {
+    let mut main = graph(
+        &[shaped("x", ElementType::Float, vec![dim(2)])],
+        &[node("Neg", &["x"], &["y"], vec![])],
+        &[unshaped("y", ElementType::Float)],
+    );
+    main.value_info.push(unshaped("y", ElementType::Float16));
+    let made = walk(model(21, main), vec![float(&[1.0, 2.0])])?;
+    assert_eq!(made, [tensor1(&[-1.0f32, -2.0])]);
+    Ok(())
 }
 
 #[test]
