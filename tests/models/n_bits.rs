@@ -11,7 +11,7 @@ use tract_onnx_cast::{
 
 use crate::common::proto::{Sketch, int, raw};
 
-use ElementType::{Float, Float16, Int4, Int32, Uint4, Uint8};
+use ElementType::{Double, Float, Float16, Int4, Int32, Uint4, Uint8};
 
 fn shaped(name: &str, ty: ElementType, dims: &[usize], values: &[f32]) -> TensorProto {
     let carrier = from_f32(&tensor1(values), ty, Rules::default()).expect("a conversion");
@@ -376,6 +376,14 @@ fn what_does_not_fit_is_refused() {
     assert_eq!(with("s", short), format!("{about} scales of shape [5], {sizes}"));
     let zeros = raw("z", Uint8 as i32, &[2], &[0; 2]);
     assert_eq!(with("z", zeros), format!("{about} zero points of shape [2], {sizes}"));
+    let wide = case().0.initializer.into_iter().fold(Sketch::new(), Sketch::initializer);
+    let sizes = [("K", 64), ("N", N as i64), ("block_size", 32)];
+    let wide = wide.input("x", Double, &[1, 64]);
+    let wide = wide.node("com.microsoft.MatMulNBits", &["x", "w", "s", "z"], &["y"], ints(&sizes));
+    assert_eq!(
+        refused(wide.output("y", Double, &[1, N as i64])),
+        "node `MatMulNBits_y` (MatMulNBits): takes no x of DOUBLE (opset 24)"
+    );
     let order = vec![2; 64];
     let case = Case {
         rows: 1,

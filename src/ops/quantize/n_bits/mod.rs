@@ -267,6 +267,10 @@ impl Expansion for NBits {
 
     rules!(self, |s, inputs, outputs| {
         check_output_arity(outputs, 1)?;
+        s.given(&inputs[0].datum_type, |_, ty| {
+            ensure!(ty != f64::datum_type(), self.refuse("takes no x of DOUBLE"));
+            Ok(())
+        })?;
         s.equals(&outputs[0].datum_type, &inputs[0].datum_type)?;
         s.equals(&outputs[0].rank, &inputs[0].rank)?;
         s.given(&inputs[0].rank, move |s, rank| {
