@@ -427,7 +427,10 @@ fn at_node(node: &Node, error: &TractError) -> Error {
         Some(Cause::Panic { message }) => message.clone(),
         Some(Cause::Memory { .. }) => return out_of_memory(node),
         Some(Cause::Tract { problem, .. }) => {
-            return refusal(node, with_opset(problem, node.opset)).of_sound_model();
+            let told = with_opset(problem, node.opset);
+            let has_opset = told.contains(BEFORE_OPSET) || !is_default_domain(&node.domain);
+            let opset = if has_opset { "".into() } else { format!("{BEFORE_OPSET}{}", node.opset) };
+            return refusal(node, told + &opset).of_sound_model();
         }
         Some(cause @ (Cause::Attribute { .. } | Cause::Tensor { .. })) => {
             return cause.clone().into();
@@ -437,13 +440,15 @@ fn at_node(node: &Node, error: &TractError) -> Error {
     refusal(node, problem)
 }
 
+/// What stands before the opset in messages.
+const BEFORE_OPSET: &str = ", the model imports ";
+
 /// A problem of a part of a node, which may be of another version, with the opset that the node is
 /// of.
 fn with_opset(problem: &str, opset: i64) -> String {
-    const BEFORE: &str = ", the model imports ";
-    match problem.rsplit_once(BEFORE) {
+    match problem.rsplit_once(BEFORE_OPSET) {
         Some((problem, part)) if part.parse::<i64>().is_ok() => {
-            format!("{problem}{BEFORE}{opset}")
+            format!("{problem}{BEFORE_OPSET}{opset}")
         }
         _ => problem.into(),
     }

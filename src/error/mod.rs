@@ -1,8 +1,10 @@
 //! What can be wrong with a model or a tensor. Each message is one line that names the place. What
-//! tract says is read by [`Error::of_tract`]; `plug/guard` puts the model's own operator and opset
-//! to it.
+//! tract says is read by [`Error::of_tract`] (`tract`); `plug/guard` puts the model's own operator
+//! and opset to it.
 
 #![forbid(unsafe_code)]
+
+mod tract;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -297,49 +299,6 @@ impl Error {
         Cause::Argument { message }.into()
     }
 
-    /// What tract's loader says, unless it is an error of this crate's already.
-    pub(crate) fn of_tract(error: TractError) -> TractError {
-        let own = error.chain().find_map(|link| link.downcast_ref::<Error>());
-        if let Some(own) = own.filter(|own| own.kind() != ErrorKind::Argument) {
-            // What tract says around it has the node's name as the file has it.
-            let is_whole = own.names_its_place() || own.node().is_some();
-            return if is_whole { own.clone().into() } else { error };
-        }
-        let links: Vec<String> = error.chain().map(ToString::to_string).collect();
-        let named = |(place, link): (usize, &String)| {
-            let (name, op) = named_by_tract(link)?;
-            // What tract does with the node, and the rules that it asks, are no words of the
-            // problem.
-            let is_problem = |link: &&String| !DOINGS.iter().any(|doing| link.starts_with(doing));
-            let problem: Vec<&str> =
-                links.iter().skip(place + 1).filter(is_problem).map(String::as_str).collect();
-            let problem = if problem.is_empty() { links.join(": ") } else { problem.join(": ") };
-            Some((Some(name.to_owned()), Some(op.to_owned()), problem))
-        };
-        // The innermost: a node of a body stands behind the one that holds it.
-        let named = links.iter().enumerate().rev().find_map(named);
-        let (node, op, problem) = named.unwrap_or_else(|| (None, None, links.join(": ")));
-        let message = || match (&node, &op) {
-            (Some(node), Some(op)) => format!("node `{}` ({op}): {problem}", shown(node)),
-            _ => problem.clone(),
-        };
-        let cause = if error.chain().any(|link| link.is::<prost::DecodeError>()) {
-            Cause::NoModel { problem: message() }
-        } else if error.chain().any(|link| link.is::<std::io::Error>()) {
-            Cause::File { message: message() }
-        } else {
-            Cause::Tract { node, op, problem }
-        };
-        Error::from(cause).into()
-    }
-
-    /// The same of what is done to a loaded model; an error that is about no node may not be
-    /// tract's, and is left as it is.
-    pub(crate) fn of_tract_at_node(error: TractError) -> TractError {
-        let is_about_node = error.chain().any(|link| named_by_tract(&link.to_string()).is_some());
-        if is_about_node { Error::of_tract(error) } else { error }
-    }
-
     /// A node, by what messages call it, and its operator.
     pub(crate) fn of_node(
         node: impl Into<String>,
@@ -368,27 +327,6 @@ impl Error {
     pub(crate) fn graph(graph: impl Into<String>, problem: impl Into<String>) -> Error {
         Cause::Graph { graph: graph.into(), problem: problem.into() }.into()
     }
-}
-
-/// What tract says of its own work on a node.
-const DOINGS: [&str; 3] = ["in output_facts invocation", "Infering facts", "Applying rule"];
-
-/// The node that tract says it is at, and its operator.
-fn named_by_tract(link: &str) -> Option<(&str, &str)> {
-    let (name, op) = match link.strip_prefix("Building node ") {
-        Some(words) => words.rsplit_once(" (")?,
-        None => {
-            // "Evaluating #3 \"NAME\" Operator"
-            let (doing, words) = link.split_once('"')?;
-            let is_known = ["Failed analyse", "Translating", "Evaluating", "Wiring node"];
-            is_known.iter().any(|known| doing.starts_with(known)).then_some(())?;
-            words.split_once('"')?
-        }
-    };
-    let op = op.split_whitespace().next().unwrap_or_default();
-    // tract has operators for versions of ONNX's.
-    let op = op.trim_end_matches(|c: char| c.is_ascii_digit() || "():,.".contains(c));
-    (!name.is_empty()).then_some((name, op))
 }
 
 /// How many characters of a name are told. A file can have names of any length.
