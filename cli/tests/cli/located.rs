@@ -4,11 +4,12 @@
 use serde_json::Value;
 use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::ElementType::{self, Bool, Float, Float8E4M3FN, Int32};
+use tract_onnx_cast::ElementType::{self, Bool, Float, Float8E4M3FN, Int8, Int32};
 use tract_onnx_cast::tensor_proto;
 
-use crate::common::proto::{Change, graph, model, node, value};
+use crate::common::proto::{Change, graph, int, model, node, value};
 use crate::program::{Folder, cast, in_repository, json, onnx_cast, said, stdout};
+use crate::verdict;
 
 fn weight(seed: u32) -> Tensor {
     let numbers = (0..64u32).map(|place| (place * 31 + seed * 19) % 59);
@@ -181,4 +182,31 @@ fn infinities_are_infinitely_far_off() {
     let rows = pair["errors_inside"].as_array().expect("errors");
     let row = rows.iter().find(|row| row["tensor"] == "norm").expect("the root");
     assert_eq!(row["accumulated"], "Infinity", "{row}");
+}
+
+/// Each operand has a quantiser of its own, which takes what it is to, at the other's place.
+#[test]
+fn operands_that_are_swapped_are_told_of_the_node_that_takes_them() {
+    let joined = |is_coded: bool, places: [usize; 2]| {
+        let mut nodes = vec![node("Tanh", &["x"], &["t"], vec![]).named("squash")];
+        let mut operands = ["x".to_owned(), "t".to_owned()];
+        let mut constants = vec![];
+        if is_coded {
+            for operand in &mut operands {
+                let pair = verdict::coded(operand, ["step", "step"]);
+                *operand = pair[1].output[0].clone();
+                nodes.extend(pair);
+            }
+            constants.push(verdict::one("step", Float, 1.0 / 64.0));
+            constants.push(verdict::one("zero", Int8, 0.0));
+        }
+        let operands = places.map(|place| operands[place].as_str());
+        nodes.push(node("Concat", &operands, &["c"], vec![int("axis", 1)]).named("join"));
+        nodes.push(node("Softplus", &["c"], &["y"], vec![]).named("last"));
+        verdict::of(&[4, 8], nodes, &[4, 16], constants)
+    };
+    let reference = joined(false, [0, 1]);
+    assert_ne!(verdict::verdict(&reference, &joined(true, [0, 1])), "broken");
+    let swapped = verdict::judged(&reference, &joined(true, [1, 0]));
+    assert_eq!(swapped, verdict::broken("join", "input_order"));
 }

@@ -138,10 +138,11 @@ impl<'a> Fault<'a> {
         let is_turned = known.iter().any(|known| is_other(&known))
             && sorted(&mut known.iter().map(|(was, ..)| *was))
                 == sorted(&mut known.iter().map(|(_, is, _)| is));
-        let (kind, what) = if is_turned {
-            (FaultKind::InputOrder, "its inputs stand in another order")
+        // A quantiser before an operand takes what it is to, at another place.
+        let (taker, kind, what) = if is_turned {
+            (ran, FaultKind::InputOrder, "its inputs stand in another order")
         } else {
-            (FaultKind::Input, "it takes other tensors")
+            (taker, FaultKind::Input, "it takes other tensors")
         };
         let listed = |names: &[String]| names.join("`, `");
         let text = format!(
