@@ -148,7 +148,8 @@ pub mod semantics {}
 /// itself.
 #[doc = include_str!("../docs/untrusted.md")]
 pub mod untrusted {
-    pub use crate::plug::guard::without_panic;
+    pub use crate::error::OUT_OF_MEMORY;
+    pub use crate::plug::guard::{is_of_memory, panic_words, without_panic};
 }
 
 /// Compiles the examples of the pages.

@@ -6,32 +6,8 @@ use onnx_cast_graph::{Graph, Node, NodeView, Table, Use, ValueId};
 use super::classes::Point;
 use super::context::Context;
 use crate::cast::element_type::ElementType;
-use crate::onnx::node::attribute;
 use crate::onnx::operators::schema::{self, ParameterType, Schema};
-use crate::typed::inference::KnownTypes;
-
-/// Whether a node only puts tensors into sequences, or takes them out.
-pub(super) fn moves(node: &Node) -> bool {
-    let op = node.op_type().strip_prefix("Sequence");
-    let is_own = matches!(op, Some("At" | "Construct" | "Empty" | "Erase" | "Insert" | "Length"));
-    let is_named = matches!(node.op_type(), "ConcatFromSequence" | "SplitToSequence");
-    node.is_onnx() && (is_own || is_named)
-}
-
-/// The type of the elements of what such a node makes, where that is known.
-pub(super) fn made(known: &KnownTypes, value: ValueId) -> Option<ElementType> {
-    let node = known.graph.maker(value).map(|id| known.graph.node(id))?;
-    match node.op_type() {
-        _ if !moves(node) => None,
-        "SequenceLength" => Some(ElementType::Int64),
-        "SequenceEmpty" => match attribute(node, "dtype") {
-            None => Some(ElementType::Float),
-            Some(held) if !held.ref_attr_name.is_empty() => None,
-            Some(held) => i32::try_from(held.i).ok().and_then(ElementType::from_id),
-        },
-        _ => known.ty(node.input(0)?),
-    }
-}
+pub(super) use crate::typed::sequences::{made, moves};
 
 /// Whether what a node takes or makes at such a place may be of a type, or have elements of it.
 pub(super) fn allows(node: &Node, schema: &Schema, ty: ParameterType, to: ElementType) -> bool {

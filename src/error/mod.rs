@@ -181,7 +181,7 @@ impl fmt::Display for Error {
                 if let Some((node, op)) = node {
                     write!(f, "node `{}` ({}): ", shown(node), shown(op))?;
                 }
-                f.write_str("tract ran out of memory")
+                f.write_str(OUT_OF_MEMORY)
             }
             Cause::Panic { message } => {
                 write!(f, "tract cannot handle this model ({})", text(message))
@@ -192,6 +192,9 @@ impl fmt::Display for Error {
         }
     }
 }
+
+/// What is said where there was no memory.
+pub const OUT_OF_MEMORY: &str = "tract ran out of memory";
 
 /// What this crate's functions return.
 pub type Result<T> = std::result::Result<T, Error>;

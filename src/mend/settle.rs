@@ -6,7 +6,7 @@ use onnx_cast_graph::{
 
 use super::change::ChangeKind;
 use super::walk::{MendingWalk, about, place_of};
-use super::wants::{given_type, outputs_of, schema_of};
+use super::wants::{apart_in_insert, given_type, outputs_of, schema_of};
 use crate::cast::element_type::ElementType;
 use crate::onnx::cast_spec::{CastSpec, Operator};
 use crate::onnx::operators::behaviour::Behaviour;
@@ -81,6 +81,9 @@ impl MendingWalk {
                 }
                 (None, None) => {}
             }
+        }
+        if let Some((elements, _)) = apart_in_insert(known, id) {
+            self.settle_input(known, id, 1, elements);
         }
         self.check_attribute(known, id, schema);
         self.settle_refused(known, id, schema);

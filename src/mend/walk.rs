@@ -7,12 +7,13 @@ use onnx_cast_graph::{BodyId, Graph, NodeId, NodeView, Origin, Use, ValueId, ten
 use tract_onnx::pb::TypeProto;
 
 use super::change::{Change, ChangeKind};
-use super::wants::{Want, wants};
+use super::wants::{Want, mixed, wants};
 use crate::cast::element_type::ElementType;
 use crate::onnx::cast_spec::{CastSpec, Operator};
 use crate::onnx::declared_shapes::element_type;
 use crate::typed::functions::Functions;
 use crate::typed::inference::{KnownTypes, Visitor, declared};
+use crate::typed::sequences;
 
 /// What is found out on one walk.
 pub(super) struct MendingWalk {
@@ -44,6 +45,21 @@ impl Visitor for MendingWalk {
             Some(_) => self.cast(known, id),
             None => self.settle_inputs(known, id),
         }
+    }
+
+    /// A function that is called with several types is mended by none of them.
+    fn called(&mut self, known: &KnownTypes, id: NodeId) {
+        if let Some((first, other)) = mixed(known, id) {
+            let problem = format!("mixes {first} and {other} in a call of its function");
+            let problem = about(known.graph, id, problem);
+            if !self.left.contains(&problem) {
+                self.left.push(problem);
+            }
+        }
+    }
+
+    fn made(&self, known: &KnownTypes, value: ValueId) -> Option<ElementType> {
+        sequences::made(known, value).or_else(|| sequences::of_optional(known, value))
     }
 
     fn value(

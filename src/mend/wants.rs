@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use onnx_cast_graph::{BodyId, Graph, Node, NodeView, Origin, ValueId};
+use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, Origin, ValueId};
 
 use crate::cast::element_type::ElementType;
 use crate::onnx::cast_spec::Operator;
@@ -130,4 +130,27 @@ pub(super) fn outputs_of(node: &Node, schema: &Schema, variable: &'static str) -
         output.is_some_and(|output| output.ty == ParameterType::Variable(variable))
     });
     outputs.filter_map(|(_, value)| *value).collect()
+}
+
+/// Two types that a node takes where it takes one.
+pub(super) fn mixed(known: &KnownTypes, id: NodeId) -> Option<(ElementType, ElementType)> {
+    let (schema, types) = (schema_of(known.graph.node(id))?, known.inputs(id));
+    let of_variable = |variable| {
+        let bound = types.iter().enumerate().filter(|(place, _)| schema.binds(*place, variable));
+        let mut bound = bound.filter_map(|(_, ty)| *ty);
+        let first = bound.next()?;
+        bound.find(|ty| *ty != first).map(|other| (first, other))
+    };
+    schema.variables().find_map(of_variable).or_else(|| apart_in_insert(known, id))
+}
+
+/// The type of a sequence's elements, and that of a tensor to be put among them, where it is
+/// another one.
+pub(super) fn apart_in_insert(
+    known: &KnownTypes,
+    id: NodeId,
+) -> Option<(ElementType, ElementType)> {
+    let (node, types) = (known.graph.node(id), known.inputs(id));
+    let (elements, inserted) = (types.first().copied()??, types.get(1).copied()??);
+    (node.is("SequenceInsert") && elements != inserted).then_some((elements, inserted))
 }

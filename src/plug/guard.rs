@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 
 use onnx_cast_graph::{default_opset, is_default_domain, subgraphs};
@@ -9,7 +10,7 @@ use tract_onnx::pb::{GraphProto, ModelProto, NodeProto};
 use tract_onnx::prelude::{TractError, TractResult};
 
 use crate::cast::kernel::level::Level;
-use crate::error::{Cause, Error};
+use crate::error::{Cause, Error, OUT_OF_MEMORY};
 use crate::onnx::node::{NodeView, node_name, out_of_memory, refusal};
 
 /// Does work with a model that nobody has looked at, and makes an [`Error`] of a panic: a model
@@ -41,10 +42,9 @@ use crate::onnx::node::{NodeView, node_name, out_of_memory, refusal};
 /// That of the work, or the panic.
 pub fn without_panic<T>(work: impl FnOnce() -> TractResult<T>) -> TractResult<T> {
     let done = panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
-        let words = payload.downcast_ref::<String>().map(String::as_str);
-        let words = words.or(payload.downcast_ref::<&str>().copied()).unwrap_or("panic");
+        let words = panic_words(&*payload).unwrap_or("panic");
         let message = words.split_whitespace().collect::<Vec<_>>().join(" ");
-        let is_memory = NO_MEMORY.iter().any(|start| message.starts_with(start));
+        let is_memory = message == OUT_OF_MEMORY;
         let cause = if is_memory { Cause::Memory { node: None } } else { Cause::Panic { message } };
         Err(Error::from(cause).into())
     });
@@ -65,9 +65,22 @@ pub(crate) fn without_panic_at<T>(
     })
 }
 
-/// What tract's assertions begin with where there is no memory for a tensor (tract-data,
-/// `blob.rs`).
-const NO_MEMORY: [&str; 2] = ["failed to allocate Layout", "assertion failed: !data.is_null()"];
+/// What the standard library says when it aborts for want of memory, and tract's assertions where
+/// there is none for a tensor (tract-data, `blob.rs`).
+const NO_MEMORY: [&str; 4] =
+    ["memory allocation of", "failed to allocate", "data.is_null()", OUT_OF_MEMORY];
+
+/// Whether the last words of a process or a panic are that memory has run out.
+pub fn is_of_memory(last_words: &str) -> bool {
+    NO_MEMORY.iter().any(|mark| last_words.contains(mark))
+}
+
+/// What a panic says, if it says anything; where there was no memory, [`OUT_OF_MEMORY`].
+pub fn panic_words(payload: &(dyn Any + Send)) -> Option<&str> {
+    let words = payload.downcast_ref::<String>().map(String::as_str);
+    let words = words.or(payload.downcast_ref::<&str>().copied());
+    words.map(|words| if is_of_memory(words) { OUT_OF_MEMORY } else { words })
+}
 
 impl Error {
     /// What tract says of a node, by the operator that the model has there and the opset that it
@@ -113,5 +126,25 @@ fn find<'a>(graph: &'a GraphProto, name: &str, found: &mut Option<&'a NodeProto>
         }
         let bodies = node.attribute.iter().flat_map(subgraphs);
         bodies.for_each(|body| find(body, name, found));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_memory_ends_is_told_as_that() {
+        for (words, is_memory) in [
+            ("memory allocation of 4096 bytes failed", true),
+            ("failed to allocate Layout { size: 67108864, align: 64 (1 << 6) }", true),
+            ("assertion failed: !data.is_null()", true),
+            ("another", false),
+        ] {
+            let told = without_panic(|| -> TractResult<()> { panic!("{words}") }).unwrap_err();
+            let is_told =
+                matches!(told.downcast_ref().map(Error::cause), Some(Cause::Memory { node: None }));
+            assert_eq!(is_told, is_memory, "{words}: {told}");
+        }
     }
 }

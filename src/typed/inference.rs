@@ -51,6 +51,9 @@ pub(crate) trait Visitor {
     /// What a node takes is known; it may be edited, and nodes may be added before it.
     fn node(&mut self, _known: &mut KnownTypes, _node: NodeId) {}
 
+    /// What a node of a function takes in one of its calls is known.
+    fn called(&mut self, _known: &KnownTypes, _node: NodeId) {}
+
     /// The type of a value for which its maker's schema does not tell one.
     fn made(&self, _known: &KnownTypes, _value: ValueId) -> Option<ElementType> {
         None
@@ -67,10 +70,18 @@ pub(crate) trait Visitor {
     }
 }
 
-/// Knows what another does, and does not look on.
-struct Unwatched<'v>(&'v dyn Visitor);
+/// Knows what another does, who looks on at a call.
+struct Called<'v>(&'v mut dyn Visitor);
 
-impl Visitor for Unwatched<'_> {
+impl Visitor for Called<'_> {
+    fn node(&mut self, known: &mut KnownTypes, node: NodeId) {
+        self.0.called(known, node);
+    }
+
+    fn called(&mut self, known: &KnownTypes, node: NodeId) {
+        self.0.called(known, node);
+    }
+
     fn made(&self, known: &KnownTypes, value: ValueId) -> Option<ElementType> {
         self.0.made(known, value)
     }
@@ -210,7 +221,7 @@ impl Inference<'_, '_> {
     }
 
     /// What a function makes.
-    fn call(&mut self, function: BodyId, inputs: &Types, to: &dyn Visitor) -> Types {
+    fn call(&mut self, function: BodyId, inputs: &Types, to: &mut dyn Visitor) -> Types {
         let fed = self.fed.entry(function).or_insert_with(|| inputs.clone());
         if fed != inputs {
             self.mixed.insert(function);
@@ -228,7 +239,7 @@ impl Inference<'_, '_> {
         }
         self.calls += 1;
         self.active.push(function);
-        let made = self.body(function, inputs, &mut Unwatched(to));
+        let made = self.body(function, inputs, &mut Called(to));
         self.active.pop();
         self.called.insert(function, (inputs.clone(), made.clone()));
         made

@@ -3,8 +3,10 @@
 //!
 //! - `functions`: read into the graph and put back
 //! - `inference`: the walk that tells types, and whoever looks on
+//! - `sequences`: the types of what they hold
 
 #![forbid(unsafe_code)]
 
 pub(crate) mod functions;
 pub(crate) mod inference;
+pub(crate) mod sequences;

@@ -5,7 +5,7 @@ use tract_onnx::pb::{AttributeProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, Rules, from_f32, tensor_proto};
 
-use crate::common::proto::{Sketch, float, int, ints, string};
+use crate::common::proto::{Sketch, float, int, ints, string, unshaped};
 
 use ElementType::{Bool, Float, Int4, Int8, Int32, Int64, Uint8};
 
@@ -286,6 +286,25 @@ fn what_has_no_equal_is_refused() {
         .node("com.microsoft.QLinearAdd", &["a", "as", "az", "a"], &["y"], vec![])
         .output("y", Uint8, &[2]);
     assert_eq!(lacks.refusal(), "node `QLinearAdd_y` (QLinearAdd): has no input 4, which it needs");
+    // A cache has keys and values in one tensor.
+    let attention = |values: i64, made: &[&str]| {
+        let wide = (16 + values) as usize;
+        let sizes = vec![int("num_heads", 2), ints("qkv_hidden_sizes", &[8, 8, values])];
+        let mut sketch = Sketch::new()
+            .input("x", Float, &[1, 3, 8])
+            .initializer(shaped("w", Float, &[8, wide], &vec![0.5; 8 * wide]))
+            .node("com.microsoft.Attention", &["x", "w"], made, sizes);
+        sketch.0.output = made.iter().map(|name| unshaped(name, Float)).collect();
+        sketch
+    };
+    for (values, made) in [(8, &["y", "present"][..]), (12, &["y"])] {
+        assert!(attention(values, made).load().is_ok(), "{values}");
+    }
+    assert_eq!(
+        attention(12, &["y", "present"]).refusal(),
+        "node `Attention_y` (Attention): has keys and values of two sizes in `qkv_hidden_sizes`, \
+         and `present` holds both, the model imports 24"
+    );
 }
 
 fn row(values: &[f32]) -> Tensor {

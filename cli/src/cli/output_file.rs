@@ -149,10 +149,13 @@ fn fill(draft: &Path, bytes: &[u8]) -> io::Result<()> {
     File::options().write(true).open(draft)?.write_all(bytes)
 }
 
-/// The error without the path of a draft, of which nobody knows.
+/// The error without the path of a draft, of which nobody knows: `tempfile` tells it behind the
+/// system's words, and hides what they were.
 fn bare(error: io::Error) -> io::Error {
-    let inner = error.get_ref().and_then(|error| error.source()?.downcast_ref::<io::Error>());
-    inner.and_then(io::Error::raw_os_error).map_or(error, io::Error::from_raw_os_error)
+    let told = error.to_string();
+    let system =
+        told.split_once(" at path ").map(|(system, _)| io::Error::new(error.kind(), system));
+    system.unwrap_or(error)
 }
 
 /// The result, an error about the call that begins with the path.
@@ -203,13 +206,18 @@ impl MadeFolders {
     }
 }
 
+/// A folder and those that it is in, as far as they are not there.
+fn missing(folder: &Path) -> Vec<PathBuf> {
+    let is_new = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    folder.ancestors().take_while(is_new).map(PathBuf::from).collect()
+}
+
 /// Makes a folder, and those that it is in, which are listed before they are there. Returns those
 /// that were made.
 fn make_listed(folder: &Path, list: &Mutex<Vec<PathBuf>>) -> io::Result<Vec<PathBuf>> {
-    let is_new = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     // Who tidies up before the process ends waits for the folder, or the folder for ever.
     let mut listed = listed_in(list);
-    let made: Vec<PathBuf> = folder.ancestors().take_while(is_new).map(PathBuf::from).collect();
+    let made = missing(folder);
     listed.extend(made.iter().cloned());
     fs::create_dir_all(folder)?;
     Ok(made)
@@ -264,16 +272,35 @@ fn remove(path: &Path) {
     }
 }
 
-/// Removes what a process of this program that was killed has left of a file, or of the files in a
-/// folder.
-pub(crate) fn remove_drafts_of(process: u32, place: &Path) {
-    let prefix = prefix(process);
-    let (folder, depth) = if place.is_dir() { (place, usize::MAX) } else { (folder_of(place), 1) };
-    let entries = WalkDir::new(folder).max_depth(depth).into_iter().filter_map(Result::ok);
-    let is_draft =
-        |entry: &DirEntry| entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix));
-    let drafts: Vec<PathBuf> = entries.filter(is_draft).map(DirEntry::into_path).collect();
-    drafts.iter().for_each(|path| remove(path));
+/// What another process of this program is to write to, so that what it leaves there can be removed
+/// if it is killed.
+pub(crate) struct Place {
+    place: PathBuf,
+    /// The folders that it may make.
+    missing: Vec<PathBuf>,
+}
+
+impl Place {
+    /// A file, or a folder with files in it, before there is anything.
+    pub(crate) fn of(place: &Path) -> Place {
+        Place { place: place.into(), missing: missing(place) }
+    }
+
+    /// Removes what a process that was killed has left there, and among the temporary files.
+    pub(crate) fn tidy(&self, process: u32) {
+        let (prefix, place) = (prefix(process), &*self.place);
+        let (folder, depth) =
+            if place.is_dir() { (place, usize::MAX) } else { (folder_of(place), 1) };
+        let is_draft = |entry: &DirEntry| {
+            entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix))
+        };
+        for (folder, depth) in [(folder, depth), (&*std::env::temp_dir(), 1)] {
+            let entries = WalkDir::new(folder).max_depth(depth).into_iter().filter_map(Result::ok);
+            let drafts: Vec<PathBuf> = entries.filter(is_draft).map(DirEntry::into_path).collect();
+            drafts.iter().for_each(|path| remove(path));
+        }
+        remove_empty(&self.missing);
+    }
 }
 
 /// The folder that a file is in.

@@ -7,8 +7,8 @@ use tract_onnx::prelude::tensor1;
 use tract_onnx_cast::ElementType::{self, Float, Float8E4M3FN, Float16, Int4, Int8, Int64};
 
 use crate::common::proto::{
-    Change, cast, graph, int, int64, ints, model, node, raw, set_dim, string, symbol, unshaped,
-    value,
+    Change, cast, external, graph, int, int64, ints, model, node, raw, set_dim, string, symbol,
+    unshaped, value,
 };
 use crate::program::{Folder, json, onnx_cast, refused, said, stdout};
 use crate::verdict::{broken, held, judged, of, one, values, verdict};
@@ -415,4 +415,45 @@ fn a_weight_has_no_band() {
     };
     assert!(band("w").is_some_and(|band| band.is_null()), "{rows:?}");
     assert!(band("y").is_some_and(|band| band.is_number()), "{rows:?}");
+}
+
+/// A `MatMulNBits` of 8 bits whose codes are in another file, the last block of each column padded.
+#[test]
+fn codes_of_8_bits_in_another_file_are_held_against_the_references() {
+    const ROWS: usize = 24;
+    const COLUMNS: usize = 4;
+    const PADDED: usize = 32;
+    const STEP: f32 = 1.0 / 128.0;
+    let code = |row: usize, column: usize| ((row * 37 + column * 101) % 251) as u8;
+    let weight: Vec<f32> = (0..ROWS * COLUMNS)
+        .map(|place| (f32::from(code(place / COLUMNS, place % COLUMNS)) - 128.0) * STEP)
+        .collect();
+    let (shape, made) = ([3, ROWS as i64], [3, COLUMNS as i64]);
+    let product = node("MatMul", &["x", "w"], &["y"], vec![]).named("product");
+    let weights = held("w", Float, &[ROWS as i64, COLUMNS as i64], &weight);
+    let reference = of(&shape, vec![product], &made, vec![weights]);
+    let sizes = [("K", ROWS as i64), ("N", COLUMNS as i64), ("bits", 8), ("block_size", 16)];
+    let sizes = sizes.map(|(name, size)| int(name, size)).into();
+    let nodes = [node("com.microsoft.MatMulNBits", &["x", "q", "s"], &["y"], sizes).named("coded")];
+    let codes = external(raw("q", ElementType::Uint8 as i32, &[4, 2, 16], &[]), "q.data", None);
+    let scales = held("s", Float, &[8], &[STEP; 8]);
+    let mut converted = of(&shape, nodes.into(), &made, vec![codes, scales]);
+    converted.opset_import[0].version = 21;
+    let folder = Folder::new();
+    let (a, b) = (folder.message("a.onnx", &reference), folder.message("b.onnx", &converted));
+    let compared = |status: i32, off: u8| {
+        let mut codes: Vec<u8> =
+            (0..COLUMNS * PADDED).map(|place| code(place % PADDED, place / PADDED)).collect();
+        codes[2 * PADDED + 17] ^= off;
+        folder.write("q.data", codes);
+        let report = json(&said(status, &["compare", "--json", &a, &b]));
+        report["comparisons"][0].clone()
+    };
+    let sound = compared(0, 0);
+    assert_eq!(sound["weights"]["compared"], 1, "{sound}");
+    assert_eq!(sound["weights"]["changed"], serde_json::json!([]), "{sound}");
+    let wrong = compared(1, 0x40);
+    let first = &wrong["culprits"][0];
+    assert_eq!((&wrong["verdict"], &first["node"]), (&"broken".into(), &"coded".into()), "{wrong}");
+    assert_eq!(wrong["weights"]["changed"][0]["name"], "w", "{wrong}");
 }

@@ -53,6 +53,23 @@ fn where_nothing_can_be_written_is_told_first() {
     assert_eq!(left, 3, "nothing is left behind");
 }
 
+/// Not to somebody who may write anywhere, as in many containers.
+#[test]
+fn where_no_tolerance_can_be_written_is_told_first() {
+    let folder = Folder::new();
+    let file = folder.message("closed/m.onnx", &too_large());
+    let closed = folder.path("closed");
+    let permissions = std::fs::metadata(&closed).expect("a folder").permissions();
+    let mut readonly = permissions.clone();
+    readonly.set_readonly(true);
+    std::fs::set_permissions(&closed, readonly).expect("a folder of ours");
+    if std::fs::write(closed.join("x"), "").is_err() {
+        let line = refused(&["compare", &file, &file, "--suggest-tolerance"]);
+        assert!(line.contains("--suggest-tolerance") && line.contains("Permission"), "{line}");
+    }
+    std::fs::set_permissions(&closed, permissions).expect("a folder of ours");
+}
+
 /// That an option can be written is tried without a trace, and what is there stays until then.
 #[test]
 fn what_is_there_stays_until_there_is_something_else() {

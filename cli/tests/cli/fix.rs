@@ -481,3 +481,57 @@ fn a_sequence_has_no_type_of_tensors() {
         .model();
     assert_eq!(mended(&model).0, [""; 0]);
 }
+
+#[test]
+fn what_comes_out_of_sequences_and_optionals_has_the_type_that_went_in() {
+    let sketch = || {
+        Sketch::new()
+            .input("x", Float, &[2])
+            .initializer(tensor("w", Float, &[1.0, 2.0]))
+            .initializer(raw("i", Int64 as i32, &[], &[0; 8]))
+            .cast("x", Float16, "h")
+            .output("y", Float, &[2])
+    };
+    let sum = |sketch: Sketch| sketch.node("Add", &["e", "w"], &["y"], vec![]).model();
+    let of_sequence = sketch().node("SequenceConstruct", &["h"], &["s"], vec![]);
+    let of_sequence = of_sequence.node("SequenceAt", &["s", "i"], &["e"], vec![]);
+    let of_optional = sketch().node("Optional", &["h"], &["o"], vec![]);
+    let of_optional = of_optional.node("OptionalGetElement", &["o"], &["e"], vec![]);
+    for model in [of_sequence, of_optional] {
+        assert_eq!(mended(&sum(model)).0, ["added e_as_FLOAT FLOAT16 FLOAT"]);
+    }
+    let inserted = sketch()
+        .node("SequenceConstruct", &["x"], &["s"], vec![])
+        .node("SequenceInsert", &["s", "h"], &["t"], vec![])
+        .node("SequenceAt", &["t", "i"], &["y"], vec![]);
+    assert_eq!(mended(&inserted.model()).0, ["added h_as_FLOAT FLOAT16 FLOAT"]);
+}
+
+#[test]
+fn a_function_that_is_sound_with_some_types_alone_is_told() {
+    let of_two = |taken: &str| {
+        let mut model = Sketch::new()
+            .input("x", Float, &[2])
+            .cast("x", Float16, "h")
+            .node("custom.Sum", &["x"], &["y"], vec![])
+            .node("custom.Sum", &["h"], &["z"], vec![])
+            .output("y", Float, &[2])
+            .output("z", Float16, &[2])
+            .model();
+        model.functions = vec![FunctionProto {
+            name: Some("Sum".into()),
+            domain: Some("custom".into()),
+            input: vec!["a".into()],
+            output: vec!["b".into()],
+            opset_import: imports(24),
+            node: vec![cast("a", Float, "wide"), node("Add", &[taken, "a"], &["b"], vec![])],
+            ..Default::default()
+        }];
+        model
+    };
+    mended(&of_two("a"));
+    let (report, _) = fix(1, &bytes(&of_two("wide")));
+    let problem =
+        "node `Sum/Add_b` (Add): mixes FLOAT and FLOAT16 in a call of its function (opset 24)";
+    assert_eq!(report["left"], json!([problem]));
+}

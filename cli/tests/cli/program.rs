@@ -16,10 +16,14 @@ use tract_onnx_cast::{ElementType, tensor_proto};
 use crate::common::cases::root;
 use crate::common::proto::{self, Change, graph, model, raw, shaped, symbol, untyped};
 
-pub fn onnx_cast<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
+pub fn program() -> Command {
     let mut command = Command::new(cargo_bin!("onnx-cast"));
-    command.args(arguments).env_remove("NO_COLOR").stdin(Stdio::null());
-    command.output().expect("the program starts")
+    command.env_remove("NO_COLOR").stdin(Stdio::null());
+    command
+}
+
+pub fn onnx_cast<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
+    program().args(arguments).output().expect("the program starts")
 }
 
 pub fn stdout(output: &Output) -> String {

@@ -162,10 +162,12 @@ impl<'a> CompositionWriter<'a> {
         size.ok_or_else(|| self.unknown(&format!("an input of unknown size `{name}`")))
     }
 
-    /// A size of an input, or the length of a list of the node's, where it is known.
+    /// A size of an input, a number of a list of the node's or its length, where it is known.
     fn length(&self, name: &str) -> Option<i64> {
-        if name.contains('.') {
-            return self.size(name).ok();
+        if let Some((list, place)) = name.split_once('.') {
+            let list = attribute(self.call.node, list);
+            let number = list.and_then(|list| list.ints.get(place.parse::<usize>().ok()?));
+            return number.copied().or_else(|| self.size(name).ok());
         }
         let list = attribute(self.call.node, name)?;
         i64::try_from(list.floats.len().max(list.ints.len()).max(list.strings.len())).ok()

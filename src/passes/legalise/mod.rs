@@ -208,13 +208,22 @@ fn give_as(graph: &mut Graph, id: NodeId, place: usize, wanted: &[i64]) {
     }
 }
 
-/// Gives a `BatchNormalization` what it computes with in the type of its data: tract takes no
-/// other.
+/// Gives a `BatchNormalization` what it computes with in the type of its data, and a norm by the
+/// root mean square, where it or its scale is DOUBLE alone, its data in a type that the operator
+/// computes the mean in: tract takes no other.
 fn give_one_type(graph: &mut Graph, context: &mut PassContext, id: NodeId) {
     let node = graph.node(id);
-    let data = node.input(0).filter(|_| node.is("BatchNormalization"));
-    let Some(wanted) = data.and_then(|data| context.facts.ty(data)) else { return };
-    for place in 1..graph.node(id).inputs().len() {
+    let ty = |place: usize| node.input(place).and_then(|value| context.facts.ty(value));
+    let is_rms = node.is("RMSNormalization") || node.is("SimplifiedLayerNormalization");
+    let (wanted, places) = match (ty(0), ty(1)) {
+        (Some(ElementType::Double), Some(scale)) if is_rms && scale != ElementType::Double => {
+            (ElementType::Float, 0..1)
+        }
+        (Some(_), Some(ElementType::Double)) if is_rms => (ElementType::Double, 0..1),
+        (Some(data), _) if node.is("BatchNormalization") => (data, 1..node.inputs().len()),
+        _ => return,
+    };
+    for place in places {
         let Some(value) = graph.node(id).input(place) else { continue };
         let ty = context.facts.ty(value);
         if ty.is_none_or(|ty| ty == wanted || ty.is_exotic()) {

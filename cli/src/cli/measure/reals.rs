@@ -164,20 +164,53 @@ pub(crate) mod tests {
         Ok((ty, Arc::new(tensor)))
     }
 
+    /// A folder whose file holds a matrix of FLOAT that counts, and the matrix.
+    fn counting(sizes: [usize; 2]) -> TractResult<(tempfile::TempDir, SharedTensor)> {
+        let folder = tempfile::tempdir()?;
+        let length = sizes.iter().product::<usize>();
+        let bytes: Vec<u8> = (0..length).flat_map(|i| (i as f32).to_le_bytes()).collect();
+        let matrix = in_file(folder.path(), ElementType::Float, sizes, &bytes)?;
+        Ok((folder, matrix))
+    }
+
+    /// Rows of fewer elements than a block has, and of more.
+    const SIZES: [[usize; 2]; 2] = [[1100, 1000], [40, 30_000]];
+
     #[test]
     fn a_matrix_in_its_file_is_read_in_its_order() -> TractResult<()> {
-        // Rows of fewer elements than a block has, and of more.
-        for sizes in [[1100, 1000], [40, 30_000]] {
-            let folder = tempfile::tempdir()?;
-            let length = sizes.iter().product::<usize>();
-            let bytes: Vec<u8> = (0..length).flat_map(|i| (i as f32).to_le_bytes()).collect();
-            let (ty, tensor) = in_file(folder.path(), ElementType::Float, sizes, &bytes)?;
+        for sizes in SIZES {
+            let (_folder, (ty, tensor)) = counting(sizes)?;
             let mut reader = NumberReader::of(ty, &tensor);
-            for places in blocks(length).chain(std::iter::once(0..1000)) {
+            for places in blocks(tensor.len()).chain(std::iter::once(0..1000)) {
                 let wanted = places.clone().map(|place| place as f64).collect::<Vec<f64>>();
                 assert_eq!(reader.numbers(places), Some(&*wanted), "{sizes:?}");
             }
             assert!(tensor.as_plain_ram().is_none());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn floats_are_those_of_their_places() -> TractResult<()> {
+        for sizes in SIZES {
+            let (_folder, (ty, late)) = counting(sizes)?;
+            let length = late.len();
+            let plain = late.slice(0, 0, sizes[0])?;
+            // Forth and back, so that the rows that are held are not always those that are wanted.
+            let back = [length - 7..length, 70_000..70_003, 5..2000, 0..1];
+            for tensor in [&plain, &*late] {
+                let mut reader = NumberReader::of(ty, tensor);
+                for places in blocks(length).chain(back.clone()) {
+                    let wanted = places.clone().map(|place| place as f32).collect::<Vec<f32>>();
+                    assert_eq!(reader.floats(places), Some(&*wanted), "{sizes:?}");
+                }
+                assert_eq!(reader.floats(length - 1..length + 1), None, "{sizes:?}");
+            }
+            assert!(late.as_plain_ram().is_none() && plain.as_plain_ram().is_some());
+        }
+        for ty in [ElementType::Float16, ElementType::Double, ElementType::Int32] {
+            let others = Tensor::zero_dt(ty.datum_type(), &[2, 2])?;
+            assert_eq!(NumberReader::of(ty, &others).floats(0..4), None, "{ty}");
         }
         Ok(())
     }

@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use tract_onnx_cast::untrusted::{OUT_OF_MEMORY, is_of_memory};
 
-use crate::cli::message::{self, OUT_OF_MEMORY, ProblemKind, ReportedProblem, at};
+use crate::cli::message::{self, ProblemKind, ReportedProblem, at};
 use crate::cli::work::engine::{Engine, NoPlan};
 
 /// Set in the worker's environment, and only there.
@@ -75,7 +76,7 @@ impl<A> RequestOutcome<A> {
 
 /// What to tell the user about a worker's end, given what tract or the standard library said last.
 pub(crate) fn reason_of_end(last_words: &str, memory_bytes: u64) -> ReportedProblem {
-    if message::is_of_memory(last_words) {
+    if is_of_memory(last_words) {
         let message = format!("{OUT_OF_MEMORY}{}", message::more_memory(memory_bytes));
         return ReportedProblem { kind: ProblemKind::Limit, message };
     }

@@ -14,7 +14,7 @@ use anyhow::Context;
 
 use crate::cli::args::resources::Resources;
 use crate::cli::message::{ProblemKind, ReportedProblem};
-use crate::cli::output_file::remove_drafts_of;
+use crate::cli::output_file::Place;
 use crate::cli::process::engines::by_either;
 use crate::cli::process::protocol::{
     Order, REPLY, Reply, RequestOutcome, WORKER_VARIABLE, reason_of_end,
@@ -92,6 +92,7 @@ impl Supervisor {
             at.replace(format!("{}: {doing}", request.subject().display()));
             follow(what);
         };
+        let written = request.output().map(Place::of);
         loop {
             let mut worker = match self.worker.take() {
                 Some(worker) => worker,
@@ -110,8 +111,8 @@ impl Supervisor {
             // worker. If that dies as well, it is for this request.
             if is_fresh || late.is_some() {
                 let (id, last_words) = (worker.id(), worker.last_words());
-                if let Some(place) = request.output() {
-                    remove_drafts_of(id, place);
+                if let Some(written) = &written {
+                    written.tidy(id);
                 }
                 let ReportedProblem { kind, message } = match late {
                     Some(most) => too_late(most, is_said),

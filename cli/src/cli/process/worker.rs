@@ -3,12 +3,13 @@
 use std::io::{self, BufRead, Write};
 use std::panic::{self, AssertUnwindSafe};
 use std::process::{self, ExitCode};
-use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 use std::{env, thread};
 
-use crate::cli::message::{MEMORY, ProblemKind, ReportedProblem, panic_words};
+use tract_onnx_cast::untrusted::panic_words;
+
+use crate::cli::message::{ProblemKind, ReportedProblem, tell_memory};
 use crate::cli::output_file::remove_drafts;
 use crate::cli::process::command::{end_command, limit_memory};
 use crate::cli::process::protocol::{
@@ -140,6 +141,6 @@ fn limit(memory_bytes: u64) -> u64 {
     if let Ok((_, hard)) = rlimit::Resource::CORE.get() {
         let _ = rlimit::Resource::CORE.set(0, hard);
     }
-    MEMORY.store(memory_bytes, Ordering::Relaxed);
+    tell_memory(memory_bytes);
     limit_memory(memory_bytes)
 }

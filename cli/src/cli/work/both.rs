@@ -15,6 +15,7 @@ use crate::cli::input::sets::{Provenance, Set, shapes_of};
 use crate::cli::measure::metrics::compared;
 use crate::cli::measure::pairing::pair;
 use crate::cli::measure::tolerance::Tolerance;
+use crate::cli::message::is_out_of_memory;
 use crate::cli::tensor::{NamedTensor, Tensors, elements, of_numbers};
 use crate::cli::work::adapt_inputs::taken_alike;
 use crate::cli::work::model::{Model, Ready};
@@ -61,24 +62,29 @@ impl<'a> Both<'a> {
 }
 
 impl Judge for Both<'_> {
-    fn score(&mut self, tensors: Tensors, price: &mut Price) -> Option<Score> {
-        let reference = self.reference.run(&tensors, price).ok()?;
+    fn score(&mut self, tensors: Tensors, price: &mut Price) -> TractResult<Option<Score>> {
+        let reference = match self.reference.run(&tensors, price) {
+            Err(error) if is_out_of_memory(&error) => return Err(error),
+            Err(_) => return Ok(None),
+            Ok(reference) => reference,
+        };
         let (from, to) = (&self.reference.model.takes, &self.converted.model.takes);
         let shapes = shapes_of(&tensors);
         let given = tensors.clone();
         let set = Set::new(String::new(), Provenance::Given, shapes, move || Ok(given.clone()));
-        let tensors = taken_alike(from, to, CALLED, &set).ok()?;
+        let Ok(tensors) = taken_alike(from, to, CALLED, &set) else { return Ok(None) };
         let apart = Score { error: f64::INFINITY, reach: 0.0 };
         let converted = match self.converted.run(&tensors, price) {
             Ok(converted) => converted,
-            Err(_) => return (!price.is_exceeded()).then_some(apart),
+            Err(error) if is_out_of_memory(&error) => return Err(error),
+            Err(_) => return Ok((!price.is_exceeded()).then_some(apart)),
         };
         let (error, passed) = self.error(&reference, &converted).unwrap_or((f64::INFINITY, false));
         self.has_failed |= !passed;
-        Some(Score { error, reach: self.converted.reach() })
+        Ok(Some(Score { error, reach: self.converted.reach() }))
     }
 
-    fn moved(&mut self, tensors: Tensors, by: f64, price: &mut Price) -> f64 {
+    fn moved(&mut self, tensors: Tensors, by: f64, price: &mut Price) -> TractResult<f64> {
         let inputs = self.reference.model.takes.inputs.clone();
         let move_one = |(tensor, input): (&Arc<Tensor>, &Input)| nudged(tensor, input, by);
         let nudged = tensors.iter().zip(&inputs).map(move_one).collect::<TractResult<Tensors>>();
@@ -87,7 +93,11 @@ impl Judge for Both<'_> {
             let after = self.reference.run(&nudged?, price)?;
             TractResult::Ok(self.error(&before, &after)?.0)
         };
-        moved().unwrap_or(f64::INFINITY)
+        moved().or_else(
+            |error| {
+                if is_out_of_memory(&error) { Err(error) } else { Ok(f64::INFINITY) }
+            },
+        )
     }
 
     fn has_failed(&self) -> bool {
@@ -150,5 +160,55 @@ impl RunningModel {
             (headroom > 0.0).then(|| 1.0 / headroom)
         });
         shares.fold(0.0, f64::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use onnx_cast_graph::{message_node, named_value, sized_type};
+    use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
+    use tract_onnx_cast::ElementType;
+
+    use super::*;
+    use crate::cli::work::deadline::Deadline;
+    use crate::cli::work::model::Loader;
+
+    /// A model of a column and a row of so many numbers.
+    fn model(node: NodeProto, side: usize) -> TractResult<Model> {
+        let input = |name: &str, shape: [usize; 2]| {
+            let r#type = Some(sized_type(ElementType::Float as i32, &shape));
+            ValueInfoProto { r#type, ..named_value(name) }
+        };
+        let graph = GraphProto {
+            name: "g".into(),
+            node: vec![node],
+            input: vec![input("a", [side, 1]), input("b", [1, side])],
+            output: vec![named_value("y")],
+            ..GraphProto::default()
+        };
+        let import = OperatorSetIdProto { version: 17, ..OperatorSetIdProto::default() };
+        let (ir_version, opset_import, graph) = (8, vec![import], Some(graph));
+        let proto = ModelProto { ir_version, opset_import, graph, ..ModelProto::default() };
+        let onnx = tract_onnx_cast::onnx();
+        Loader::new(None, Deadline::default()).load(&onnx, proto, None)
+    }
+
+    /// More than a process has addresses for: that says nothing of a conversion.
+    #[test]
+    fn a_set_for_which_memory_does_not_suffice_has_no_score() -> TractResult<()> {
+        const SIDE: usize = 1 << 23;
+        let small = model(message_node("Identity", &["a"], "y"), SIDE)?;
+        let large = model(message_node("MatMul", &["a", "b"], "y"), SIDE)?;
+        let column = Arc::new(Tensor::zero::<f32>(&[SIDE, 1])?);
+        let row = Arc::new(Tensor::zero::<f32>(&[1, SIDE])?);
+        let any = |_: &str| Tolerance::default();
+        for (a, b) in [(&large, &small), (&small, &large)] {
+            let mut both = Both::of(a.clone(), (b.clone(), None), (&any, false));
+            let tensors: Tensors = [&column, &row].map(Arc::clone).into_iter().collect();
+            let mut price = Price::up_to(f64::INFINITY);
+            let error = both.score(tensors, &mut price).map(|_| ()).unwrap_err();
+            assert!(is_out_of_memory(&error), "{error}");
+        }
+        Ok(())
     }
 }

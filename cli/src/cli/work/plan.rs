@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::optim::Optimizer;
+use tract_onnx_cast::untrusted::panic_words;
 
-use crate::cli::message::{one_line, panic_words, shortened_line};
+use crate::cli::message::{one_line, shortened_line};
 
 /// A model that can be run.
 pub(crate) struct Plan {

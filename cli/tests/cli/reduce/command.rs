@@ -47,6 +47,19 @@ fn a_command_that_never_ends_is_ended() {
     let report = reduced(&folder, 1, &given);
     assert_eq!(report["cases"], json!([]));
     assert!(start.elapsed() < Duration::from_secs(30));
+    // Of a worker that is ended nothing is left, neither where it was to write nor elsewhere.
+    let (scratch, case) = (folder.path("scratch"), folder.text("new/inner/case"));
+    fs::create_dir(&scratch).expect("a folder");
+    let call = ["reduce", &a, "--check", "sleep 3", "--timeout", "1", "-o", &case];
+    let ended = program().args(call).env("TMPDIR", &scratch).output().expect("the program starts");
+    assert!(stderr(&ended).contains("longer than the --timeout of 1 s"), "{}", stderr(&ended));
+    assert!(!folder.path("new").exists());
+    assert_eq!(fs::read_dir(&scratch).expect("a folder").count(), 0);
+    // Nor is anybody told of files that nobody knows.
+    let call = ["reduce", &a, "--check", "false", "-o", &case];
+    let ended = program().args(call).env("TMPDIR", folder.path("none")).output();
+    let told = stderr(&ended.expect("the program starts"));
+    assert!(told.contains("none: No such file") && !told.contains(".onnx-cast"), "{told}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use tract_onnx::prelude::{TractError, TractResult};
 
 use super::change::{Choice, InputChange, TargetNumber, ValueChange};
 use super::price::{Price, SECOND};
@@ -30,11 +31,12 @@ pub(crate) struct Score {
 /// Runs sets.
 pub(crate) trait Judge {
     /// What a set shows; `None` where the model does not take it, or both models cost more than
-    /// they may.
-    fn score(&mut self, tensors: Tensors, price: &mut Price) -> Option<Score>;
+    /// they may. Fails where memory ends.
+    fn score(&mut self, tensors: Tensors, price: &mut Price) -> TractResult<Option<Score>>;
 
     /// How far the reference moves, as [`Score::error`], where its inputs move by a relative error.
-    fn moved(&mut self, tensors: Tensors, by: f64, price: &mut Price) -> f64;
+    /// Fails where memory ends.
+    fn moved(&mut self, tensors: Tensors, by: f64, price: &mut Price) -> TractResult<f64>;
 
     /// Whether a set has shown already what fails the models.
     fn has_failed(&self) -> bool;
@@ -95,13 +97,13 @@ const FICKLE: f64 = 4e-3;
 /// The share of the price after which nothing new is tried.
 const CLIMBING: f64 = 0.8;
 
-/// Searches from so many sets on.
+/// Searches from so many sets on. Fails where memory ends, but at sizes that no set has.
 pub(crate) fn search(
     recipe: &Recipe,
     (sets, seed): (usize, u64),
     budget: Budget,
     judge: &mut dyn Judge,
-) -> Option<Searched> {
+) -> TractResult<Option<Searched>> {
     let mut climb = Climb {
         recipe,
         budget,
@@ -114,39 +116,10 @@ pub(crate) fn search(
         rng: StdRng::seed_from_u64(seed ^ 0x5ea2c4),
         known: vec![],
         records: vec![],
+        ended: None,
     };
-    for index in 0..sets {
-        let choice = recipe.choice(index, seed.wrapping_add(index as u64));
-        if climb.is_over() {
-            break;
-        }
-        if let Some(score) = climb.run(&choice) {
-            climb.known.push((choice, score));
-        }
-        if index == 0 && budget.time.is_none() && climb.largest > SLOW {
-            return None;
-        }
-    }
-    let before = Score {
-        error: largest(&climb.known, |score| score.error),
-        reach: largest(&climb.known, |score| score.reach),
-    };
-    if climb.known.is_empty() || before.error >= 1.0 || climb.judge.has_failed() {
-        // What is wrong beyond measure shows already.
-        let (steps, is_cut) = (climb.steps, false);
-        return Some(Searched { steps, is_cut, before, found: vec![] });
-    }
-    climb.records = vec![(climb.known.first().cloned()?.0, before)];
-    climb.go_flat();
-    climb.go_far();
-    climb.go_on();
-    let found = climb.lasting(before);
-    Some(Searched {
-        steps: climb.steps,
-        is_cut: climb.is_late() && budget.time.is_some(),
-        before,
-        found,
-    })
+    let searched = climb.searched(sets, seed);
+    climb.ended.map_or(Ok(searched), Err)
 }
 
 fn largest(all: &[(Choice, Score)], of: impl Fn(&Score) -> f64) -> f64 {
@@ -169,9 +142,43 @@ struct Climb<'a> {
     known: Vec<(Choice, Score)>,
     /// What had the largest error, or the largest reach, when it was found.
     records: Vec<(Choice, Score)>,
+    /// That memory has ended.
+    ended: Option<TractError>,
 }
 
 impl Climb<'_> {
+    /// What is found; nothing where the models are slow and nobody has said how long it may take.
+    fn searched(&mut self, sets: usize, seed: u64) -> Option<Searched> {
+        for index in 0..sets {
+            let choice = self.recipe.choice(index, seed.wrapping_add(index as u64));
+            if self.is_over() {
+                break;
+            }
+            if let Some(score) = self.run(&choice) {
+                self.known.push((choice, score));
+            }
+            if index == 0 && self.budget.time.is_none() && self.largest > SLOW {
+                return None;
+            }
+        }
+        let before = Score {
+            error: largest(&self.known, |score| score.error),
+            reach: largest(&self.known, |score| score.reach),
+        };
+        if self.known.is_empty() || before.error >= 1.0 || self.judge.has_failed() {
+            // What is wrong beyond measure shows already.
+            let (steps, is_cut) = (self.steps, false);
+            return Some(Searched { steps, is_cut, before, found: vec![] });
+        }
+        self.records = vec![(self.known.first().cloned()?.0, before)];
+        self.go_flat();
+        self.go_far();
+        self.go_on();
+        let found = self.lasting(before);
+        let is_cut = self.is_late() && self.budget.time.is_some();
+        Some(Searched { steps: self.steps, is_cut, before, found })
+    }
+
     /// What all runs may cost. Where somebody has said how long they may take, that is told by how
     /// long those so far took.
     fn most(&self) -> f64 {
@@ -186,7 +193,9 @@ impl Climb<'_> {
 
     /// Whether what is left is for what is to be confirmed.
     fn is_over(&self) -> bool {
-        self.spent + 2.0 * self.largest > CLIMBING * self.most() || self.steps >= self.budget.steps
+        self.spent + 2.0 * self.largest > CLIMBING * self.most()
+            || self.steps >= self.budget.steps
+            || self.ended.is_some()
     }
 
     fn run(&mut self, choice: &Choice) -> Option<Score> {
@@ -197,7 +206,15 @@ impl Climb<'_> {
         let most = if is_bounded { left.min(2.0 * self.recipe.room()) } else { left };
         let tensors = self.recipe.tensors_of(choice).ok()?;
         self.steps += 1;
-        self.priced(most, |judge, price| judge.score(tensors, price))
+        let score = self.priced(most, |judge, price| judge.score(tensors, price));
+        // Sizes that nobody has asked for may be too large, as they may cost too much.
+        let score = if is_new { score.ok() } else { self.known_or_ended(score) };
+        score.flatten()
+    }
+
+    /// The result, unless memory has ended.
+    fn known_or_ended<T>(&mut self, result: TractResult<T>) -> Option<T> {
+        result.map_err(|error| self.ended = Some(error)).ok()
     }
 
     /// Runs for no more than so much, and counts it.
@@ -349,7 +366,8 @@ impl Climb<'_> {
         }
         self.steps += 1;
         let moved = |judge: &mut dyn Judge, price: &mut Price| judge.moved(tensors, by, price);
-        score.error.is_finite() && self.priced(f64::INFINITY, moved) > score.error / 8.0
+        let moved = self.priced(f64::INFINITY, moved).unwrap_or(f64::INFINITY);
+        score.error.is_finite() && moved > score.error / 8.0
     }
 
     /// The records that are worth it: any error where there was none before; else what is far

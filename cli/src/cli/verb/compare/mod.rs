@@ -48,7 +48,8 @@ use crate::cli::input::args::{SearchArgs, SetsArgs};
 use crate::cli::input::cases::file_of;
 use crate::cli::input::sets::try_sets;
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::output_file::write_whole;
+use crate::cli::message::at;
+use crate::cli::output_file::{try_file, write_whole};
 use crate::cli::process::jobs::ask_all;
 use crate::cli::process::request::Request;
 use crate::cli::report::destinations::{Exports, check_places};
@@ -188,6 +189,11 @@ impl Verb for Compare {
             })
         };
         let requests = self.converted.iter().map(request).collect::<anyhow::Result<Vec<_>>>()?;
+        for converted in self.converted.iter().filter(|_| self.suggest_tolerance) {
+            let place = suggested_place(converted);
+            let tried = if place.exists() { Ok(()) } else { try_file(&place) };
+            at("--suggest-tolerance", tried)?;
+        }
         let mut pairs = ask_all(&requests, self.to.jobs(), resources, |request, problem| {
             let CompareRequest { reference, converted, .. } = request;
             let [reference, converted] =
@@ -338,10 +344,15 @@ impl CompareRequest {
     }
 }
 
+/// Where the tolerance file is written that is suggested for a conversion.
+fn suggested_place(converted: &Path) -> PathBuf {
+    file_of(converted).with_extension("tolerance.toml")
+}
+
 /// Writes the tolerance file that a comparison suggests, and says so, or why there is none. One
 /// that is given is what the conversion has to keep. Fails when it cannot be written.
 fn suggest(compared: &Compared, converted: &Path) -> anyhow::Result<String> {
-    let place = file_of(converted).with_extension("tolerance.toml");
+    let place = suggested_place(converted);
     let shown = place.display();
     let is_off = compared.is_judged_by_tolerance && compared.head.status != Status::Passed;
     match compared.judgement.suggested(&compared.outputs) {

@@ -38,9 +38,7 @@ pub(super) fn searched(
     let any = |_: &str| Tolerance::default();
     let mut both = Both::of(model.clone(), converted, (&any as &dyn Fn(&str) -> Tolerance, false));
     let seeds = (sets.len(), seed);
-    let Some(found) = search(&recipe, seeds, budget, &mut both) else {
-        return Ok(());
-    };
+    let Some(found) = search(&recipe, seeds, budget, &mut both)? else { return Ok(()) };
     let further = found.look_further(&recipe);
     for (choice, _) in found.found {
         let set = Set::of_choice(&recipe, choice)?;

@@ -170,11 +170,15 @@ impl<'a> Writer<'a> {
         self.held.extend(graph.initializer.iter().map(|held| (held.name.as_str(), held)));
         let (mut nodes, mut replaced) = (vec![], HashSet::new());
         for (node, mut other) in graph.node.iter().zip(std::mem::take(&mut copy.node)) {
+            let (constants, unpacked) = (self.constants.len(), self.unpacked.len());
             if let Some(parts) = self.written(node) {
                 replaced.extend(&node.input);
                 nodes.extend(parts);
                 continue;
             }
+            // Of a node that stays as it is nothing is held that it does not take.
+            self.constants.truncate(constants);
+            self.unpacked.truncate(unpacked);
             for (held, copied) in node.attribute.iter().zip(&mut other.attribute) {
                 if let (Some(body), Some(copied)) = (&held.g, &mut copied.g) {
                     self.body(body, copied);
@@ -326,17 +330,14 @@ mod tests {
 
     use super::*;
 
-    /// Codes of 4 bits before opset 21, in which nothing has their type.
-    #[test]
-    fn parts_are_called_as_their_node_and_codes_are_known_by_what_wrote_them() {
-        let held = |name: &str, ty: ElementType, dims: &[i64], bytes: usize| TensorProto {
-            name: name.into(),
-            data_type: ty as i32,
-            dims: dims.into(),
-            raw_data: vec![0; bytes],
-            ..TensorProto::default()
-        };
-        let sizes = [("K", 16), ("N", 2), ("bits", 4), ("block_size", 16)];
+    fn shaped(name: &str, ty: ElementType, dims: &[i64]) -> TensorProto {
+        let (name, data_type, dims) = (name.into(), ty as i32, dims.into());
+        TensorProto { name, data_type, dims, ..TensorProto::default() }
+    }
+
+    /// A product by a weight `w` of 16 rows and 2 columns, in codes of so many bits with scales `s`.
+    fn product(bits: i64, initializer: Vec<TensorProto>, opset: i64) -> ModelProto {
+        let sizes = [("K", 16), ("N", 2), ("bits", bits), ("block_size", 16)];
         let node = NodeProto {
             op_type: PRODUCT.into(),
             domain: "com.microsoft".into(),
@@ -346,23 +347,40 @@ mod tests {
             attribute: sizes.map(|(name, size)| int_attribute(name, size)).into(),
             ..NodeProto::default()
         };
-        let graph = GraphProto {
-            node: vec![node],
-            initializer: vec![
-                held("w", ElementType::Uint8, &[2, 1, 8], 16),
-                held("s", ElementType::Float, &[2], 8),
-                held("y:codes4", ElementType::Uint8, &[1], 1),
-            ],
-            input: vec![named_value("x")],
-            ..GraphProto::default()
+        let (node, input) = (vec![node], vec![named_value("x")]);
+        let graph = GraphProto { node, initializer, input, ..GraphProto::default() };
+        let opset_import = vec![OperatorSetIdProto { version: opset, ..Default::default() }];
+        ModelProto { graph: Some(graph), opset_import, ..ModelProto::default() }
+    }
+
+    /// Codes of 4 bits before opset 21, in which nothing has their type.
+    #[test]
+    fn parts_are_called_as_their_node_and_codes_are_known_by_what_wrote_them() {
+        let held = |name: &str, ty: ElementType, dims: &[i64], bytes: usize| TensorProto {
+            raw_data: vec![0; bytes],
+            ..shaped(name, ty, dims)
         };
-        let opset_import = vec![OperatorSetIdProto { version: 13, ..Default::default() }];
-        let model = ModelProto { graph: Some(graph), opset_import, ..ModelProto::default() };
+        let constants = vec![
+            held("w", ElementType::Uint8, &[2, 1, 8], 16),
+            held("s", ElementType::Float, &[2], 8),
+            held("y:codes4", ElementType::Uint8, &[1], 1),
+        ];
+        let model = product(4, constants, 13);
         let Spelt { proto, unpacked } = spelt(&model, None, None);
         let graph = proto.graph.as_ref().expect("a graph");
         assert!(graph.node.len() > 2 && graph.node.iter().all(|node| node.name == "p"));
         assert_eq!(unpacked, [("y:codes".into(), ElementType::Uint4)]);
         assert!(graph.initializer.iter().any(|held| held.name == "y:codes"), "{graph:?}");
+    }
+
+    /// Its codes can be read, and its scales have no data.
+    #[test]
+    fn a_node_that_stays_adds_nothing() {
+        let codes =
+            TensorProto { raw_data: vec![0; 8], ..shaped("w", ElementType::Uint8, &[2, 1, 4]) };
+        let model = product(2, vec![codes, shaped("s", ElementType::Float, &[2])], 21);
+        let Spelt { proto, unpacked } = spelt(&model, None, None);
+        assert_eq!((&*proto, &*unpacked), (&model, &[][..]));
     }
 
     #[test]

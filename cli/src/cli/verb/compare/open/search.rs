@@ -35,7 +35,7 @@ pub(in crate::cli::verb::compare) fn search_further(
         let converted = (b.probed.model()?, Some(b.probed.survey.audit()));
         let judged = (&tolerance as &dyn Fn(&str) -> Tolerance, limits.has_tolerance());
         let mut pair = Both::of(a.probed.model()?, converted, judged);
-        let searched = search(&recipe, seeds, budget, &mut pair);
+        let searched = search(&recipe, seeds, budget, &mut pair)?;
         if let Some(searched) = searched {
             sides.add(&recipe, searched)?;
         }

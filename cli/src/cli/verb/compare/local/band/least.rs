@@ -211,7 +211,7 @@ mod tests {
         let inputs = vec![OnnxTensor::new(ElementType::Float, x)?];
         let exact = Trace::of(&model, inputs.clone())?;
         let runs = PerturbedRuns { exact: &exact, model: &model, inputs, count: 1 };
-        let moved = runs.noise(1).context("it runs")?;
+        let moved = runs.noise(1)?.context("it runs")?;
         let moved = *moved.get("y").context("y")?;
         Ok((moved, LeastNoise { exact: &exact, model: &model }.of("y", 0.0)))
     }

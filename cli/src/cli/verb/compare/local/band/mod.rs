@@ -12,6 +12,7 @@ use std::thread;
 use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::OnnxTensor;
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
+use tract_onnx_cast::untrusted::without_panic;
 
 use super::numbers::{each_pair, is_computed_in};
 use super::site::{Site, Sites};
@@ -19,6 +20,7 @@ use super::trace::{Trace, Traces};
 use crate::cli::found::verdict::BothErrors;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::reach::STANDS_FOR_INFINITY;
+use crate::cli::message::is_out_of_memory;
 use crate::cli::process::worker::STACK_BYTES;
 use crate::cli::work::engine::ProgressObserver;
 use least::LeastNoise;
@@ -81,7 +83,7 @@ pub(super) struct PerturbedRuns<'a> {
 
 impl PerturbedRuns<'_> {
     /// Runs them on as many threads as may run at once, of which this one does other work first.
-    /// The seeds are those that the conversion ran with. Its errors are those of the other work.
+    /// The seeds are those that the conversion ran with. Fails as the other work does, and where memory ends.
     pub(super) fn beside<T>(
         &self,
         at_once: usize,
@@ -94,7 +96,7 @@ impl PerturbedRuns<'_> {
                 if seed > self.count {
                     break;
                 }
-                if let Some(noise) = self.noise(seed) {
+                if let Some(noise) = self.noise(seed).transpose() {
                     ran.lock().unwrap_or_else(PoisonError::into_inner).insert(seed, noise);
                 }
             }
@@ -111,21 +113,27 @@ impl PerturbedRuns<'_> {
         })?;
         let ran = ran.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (mut band, seeds) = (Band::new(), ran.keys().copied().collect());
-        for (name, noise) in ran.into_values().flatten() {
-            let most = band.entry(name).or_default();
-            *most = most.max(noise);
+        for noise in ran.into_values() {
+            for (name, noise) in noise? {
+                let most = band.entry(name).or_default();
+                *most = most.max(noise);
+            }
         }
         Ok((done, band, seeds))
     }
 
     /// How far a run puts the values; `None` if it cannot run: a size that is computed of perturbed
-    /// values may not fit.
-    fn noise(&self, seed: u64) -> Option<HashMap<String, f64>> {
+    /// values may not fit. Fails where memory ends: with more of it the run may tell something.
+    fn noise(&self, seed: u64) -> TractResult<Option<HashMap<String, f64>>> {
         let mut perturbed = Perturbed::new(self.exact, seed);
         let what = format!("rounding at random, {seed} of {}", self.count);
         let mut told = ProgressObserver::of(&mut perturbed, &what, self.exact.nodes.len());
-        self.model.run_observed(self.inputs.clone(), &mut told).ok()?;
-        Some(perturbed.noise)
+        let run = || Ok(self.model.run_observed(self.inputs.clone(), &mut told)?);
+        match without_panic(run) {
+            Ok(_) => Ok(Some(perturbed.noise)),
+            Err(error) if is_out_of_memory(&error) => Err(error),
+            Err(_) => Ok(None),
+        }
     }
 }
 
@@ -234,6 +242,40 @@ mod tests {
         Ok(())
     }
 
+    /// More than a process has addresses for.
+    #[test]
+    fn a_run_for_which_memory_does_not_suffice_tells_nothing() -> TractResult<()> {
+        const SIDE: usize = 1 << 23;
+        let node = vec![message_node("MatMul", &["a", "b"], "y")];
+        let input = |name: &str, shape: [usize; 2]| {
+            let r#type = Some(sized_type(ElementType::Float as i32, &shape));
+            ValueInfoProto { r#type, ..named_value(name) }
+        };
+        let input = vec![input("a", [SIDE, 1]), input("b", [1, SIDE])];
+        let graph =
+            GraphProto { node, input, output: vec![named_value("y")], ..Default::default() };
+        let model = of_graph(graph)?;
+        let given = |shape: [usize; 2]| {
+            let held = Tensor::zero::<f32>(&shape)?;
+            TractResult::Ok(OnnxTensor::new(ElementType::Float, held)?)
+        };
+        let inputs = vec![given([SIDE, 1])?, given([1, SIDE])?];
+        let runs = PerturbedRuns { exact: &Trace::default(), model: &model, inputs, count: 2 };
+        for at_once in [1, 2] {
+            let error = runs.beside(at_once, || Ok(())).unwrap_err();
+            assert!(is_out_of_memory(&error), "{error}");
+        }
+        Ok(())
+    }
+
+    fn of_graph(graph: GraphProto) -> TractResult<Interpreter> {
+        let graph = Some(GraphProto { name: "g".into(), ..graph });
+        let import = OperatorSetIdProto { version: 17, ..OperatorSetIdProto::default() };
+        let (ir_version, opset_import) = (8, vec![import]);
+        let model = ModelProto { ir_version, opset_import, graph, ..ModelProto::default() };
+        Ok(Interpreter::of_proto(tract_onnx_cast::onnx(), model, None)?)
+    }
+
     /// What `h = Mul(x, x)` in a type, `y = Cast(Identity(h))` in FLOAT make of 1 and a number.
     fn squared(ty: ElementType, x: f32) -> TractResult<(Rc<Trace>, Interpreter)> {
         let cast = |from: &str, to: &str, ty: ElementType| NodeProto {
@@ -249,11 +291,7 @@ mod tests {
         let r#type = Some(sized_type(ElementType::Float as i32, &[2]));
         let input = vec![ValueInfoProto { r#type, ..named_value("x") }];
         let output = vec![named_value("y")];
-        let graph = GraphProto { name: "g".into(), node, input, output, ..GraphProto::default() };
-        let import = OperatorSetIdProto { version: 17, ..OperatorSetIdProto::default() };
-        let (ir_version, opset_import, graph) = (8, vec![import], Some(graph));
-        let model = ModelProto { ir_version, opset_import, graph, ..ModelProto::default() };
-        let model = Interpreter::of_proto(tract_onnx_cast::onnx(), model, None)?;
+        let model = of_graph(GraphProto { node, input, output, ..GraphProto::default() })?;
         let input = OnnxTensor::new(ElementType::Float, tensor1(&[1.0, x]))?;
         Ok((Rc::new(Trace::of(&model, vec![input])?), model))
     }
