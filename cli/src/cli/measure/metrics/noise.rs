@@ -113,13 +113,16 @@ fn rank(number: f64) -> f64 {
     if number.is_nan() { f64::NEG_INFINITY } else { number }
 }
 
-/// The places of so many of the largest elements, the largest first. Among equals the first one
+/// What an element is ranked by, and its place.
+type Ranked = (f64, usize);
+
+/// So many of the largest elements, the largest first. Among equals the first one
 /// counts, as in ArgMax.
-fn largest(numbers: &[f64], count: usize) -> Vec<(f64, usize)> {
-    let mut found: Vec<(f64, usize)> = Vec::with_capacity(count + 1);
+fn largest(numbers: &[f64], count: usize) -> Vec<Ranked> {
+    let mut found: Vec<Ranked> = Vec::with_capacity(count + 1);
     for (place, number) in numbers.iter().enumerate() {
         let number = rank(*number);
-        let is_larger = |(other, _): &(f64, usize)| number.total_cmp(other).is_gt();
+        let is_larger = |(other, _): &Ranked| number.total_cmp(other).is_gt();
         if found.len() == count && !found.last().is_some_and(is_larger) {
             continue;
         }
@@ -131,13 +134,9 @@ fn largest(numbers: &[f64], count: usize) -> Vec<(f64, usize)> {
 }
 
 /// How many of the places of y's largest elements hold one of x's largest, or as large a one.
-fn agrees(
-    (x, y): (&[f64], &[f64]),
-    (of_x, of_y): (&[(f64, usize)], &[(f64, usize)]),
-    count: usize,
-) -> usize {
+fn agrees((x, y): (&[f64], &[f64]), (of_x, of_y): (&[Ranked], &[Ranked]), count: usize) -> usize {
     let Some((least, _)) = of_x.get(..count).unwrap_or(of_x).last() else { return 0 };
-    let is_large = |(_, place): &&(f64, usize)| {
+    let is_large = |(_, place): &&Ranked| {
         let both = x.get(*place).zip(y.get(*place));
         both.is_some_and(|(x, y)| !x.is_nan() && !y.is_nan() && x >= least)
     };

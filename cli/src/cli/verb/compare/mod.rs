@@ -189,11 +189,8 @@ impl Verb for Compare {
             })
         };
         let requests = self.converted.iter().map(request).collect::<anyhow::Result<Vec<_>>>()?;
-        for converted in self.converted.iter().filter(|_| self.suggest_tolerance) {
-            let place = suggested_place(converted);
-            let tried = if place.exists() { Ok(()) } else { try_file(&place) };
-            at("--suggest-tolerance", tried)?;
-        }
+        let suggested = self.converted.iter().filter(|_| self.suggest_tolerance);
+        suggested.map(|model| suggested_place(model)).try_for_each(try_suggested)?;
         let mut pairs = ask_all(&requests, self.to.jobs(), resources, |request, problem| {
             let CompareRequest { reference, converted, .. } = request;
             let [reference, converted] =
@@ -347,6 +344,11 @@ impl CompareRequest {
 /// Where the tolerance file is written that is suggested for a conversion.
 fn suggested_place(converted: &Path) -> PathBuf {
     file_of(converted).with_extension("tolerance.toml")
+}
+
+/// Fails where such a file cannot be written; one that is there is not written over.
+fn try_suggested(place: PathBuf) -> anyhow::Result<()> {
+    at("--suggest-tolerance", if place.exists() { Ok(()) } else { try_file(&place) })
 }
 
 /// Writes the tolerance file that a comparison suggests, and says so, or why there is none. One

@@ -163,7 +163,7 @@ impl Apart {
             found.has_nan |= y.is_nan();
             let is_end = x <= -STANDS_FOR_INFINITY;
             found.has_end |= is_end;
-            found.has_other_end |= !is_end && !(x.abs() < STANDS_FOR_INFINITY);
+            found.has_other_end |= !is_end && (x.is_nan() || x.abs() >= STANDS_FOR_INFINITY);
         })?;
         Some(found)
     }
