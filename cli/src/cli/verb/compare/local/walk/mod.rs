@@ -14,7 +14,7 @@
 
 mod bodies;
 mod common;
-mod layout;
+pub(super) mod layout;
 mod order;
 pub(super) mod own;
 mod pair;
@@ -74,7 +74,7 @@ pub(super) struct Walk<'a> {
     order: Vec<(Vec<String>, Vec<String>)>,
     /// Values that the reference lacks, of nodes that compute.
     added: HashSet<String>,
-    pub(super) quantizers: Quantizers,
+    pub(super) quantizers: Quantizers<'a>,
     bodies: Bodies,
     /// What is known of the node that runs.
     known: Option<KnownNode>,
@@ -127,7 +127,7 @@ impl<'a> Walk<'a> {
         let (seen, sites) = (HashMap::new(), Sites::default());
         let (wanted, slack, loose, order) = (None, 0.0, HashSet::new(), vec![]);
         let made = HashMap::new();
-        let quantizers = Quantizers::default();
+        let quantizers = Quantizers::new(reference, links);
         Walk {
             reference,
             narrowed,
@@ -348,10 +348,15 @@ impl Observer for Walk<'_> {
             Some(known) => known,
             None => self.known_of(node),
         };
-        let (twins, made, is_rough) = match made {
+        let (mut twins, made, is_rough) = match made {
             Some(made) => (twins, made, false),
             None => self.made_of(node, twins, outputs),
         };
+        if let Some(cut) = self.quantizers.cut(node, &twins, &made)
+            && let Some(twin) = twins.first_mut()
+        {
+            *twin = Some(cut);
+        }
         self.quantizers.see(node, &twins, &made, outputs);
         self.coarsest = coarser(self.coarsest, outputs);
         let given = undoubted(node, &twins, outputs);
