@@ -4,9 +4,9 @@
 use serde_json::Value;
 use tract_onnx::pb::{ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::{Tensor, tensor1};
-use tract_onnx_cast::ElementType::{self, Float, Int8, Uint8};
+use tract_onnx_cast::ElementType::{self, Float, Int8, Int64, Uint8};
 
-use crate::common::proto::{Change, int64, node, string};
+use crate::common::proto::{Change, graph, int64, model, node, string, value};
 use crate::program::{Folder, json, onnx_cast, stdout};
 use crate::verdict::{broken, coded, held, of, one, values};
 
@@ -237,4 +237,57 @@ fn what_codes_lack_behind_a_relu_explains_no_fault() {
     assert_eq!(sound.0, "rounded", "{sound:?}");
     let wrong = judged(&shape, &reference, &enlarged(Some("nearest")));
     assert_eq!(wrong, broken("resize", "attribute"));
+}
+
+/// A few rows, one after the other those that are asked for, and a product.
+fn looked_up(spoiled: Option<f32>) -> ModelProto {
+    const ROWS: i64 = 5;
+    const COLUMNS: i64 = 4;
+    let (table, weight) = (values((ROWS * COLUMNS) as usize, 3), values(12, 4));
+    let last = |x: &str| node("MatMul", &[x, "w"], &["y"], vec![]).named("product");
+    let gather =
+        |table: &str, made: &str| node("Gather", &[table, "x"], &[made], vec![]).named("rows");
+    let weights = vec![held("w", Float, &[COLUMNS, 3], &weight)];
+    let (nodes, more) = match spoiled {
+        None => (
+            vec![gather("table", "r"), last("r")],
+            vec![held(
+                "table",
+                Float,
+                &[ROWS, COLUMNS],
+                &table.iter().map(|x| x * 0.97).collect::<Vec<_>>(),
+            )],
+        ),
+        Some(spoiled) => {
+            let mut codes: Vec<f32> =
+                table.iter().map(|x| (x * 0.97 * 127.0).round() + 128.0).collect();
+            codes[1] += spoiled;
+            let back = ["r_quantized", "scale", "zero"];
+            (
+                vec![
+                    gather("table_quantized", "r_quantized"),
+                    node("DequantizeLinear", &back, &["r"], vec![]).named("back"),
+                    last("r"),
+                ],
+                vec![
+                    held("table_quantized", Uint8, &[ROWS, COLUMNS], &codes),
+                    one("scale", Float, 1.0 / 127.0),
+                    one("zero", Uint8, 128.0),
+                ],
+            )
+        }
+    };
+    let mut graph = graph(&[value("x", Int64, &[3])], &nodes, &[value("y", Float, &[3, 3])]);
+    graph.initializer = [weights, more].concat();
+    model(17, graph)
+}
+
+/// Codes of a table that is as small as a list of sizes are half a step off all the same.
+#[test]
+fn the_codes_of_a_small_table_are_rounded() {
+    let rows = || (Int64, tensor1(&[0i64, 4, 2]));
+    let reference = looked_up(None);
+    let sound = judged_on(rows(), &reference, &looked_up(Some(0.0)));
+    assert_eq!(sound.0, "rounded", "{sound:?}");
+    assert_eq!(judged_on(rows(), &reference, &looked_up(Some(20.0))).0, "broken");
 }

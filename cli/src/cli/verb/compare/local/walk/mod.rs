@@ -199,7 +199,7 @@ impl<'a> Walk<'a> {
         }
         // What another runtime has saved was made of the very constants.
         let is_rounded = input.is_constant && !self.reference.nodes.is_empty();
-        widened(&value, is_rounded, is_code)
+        widened(&value, is_rounded, is_code || self.weights.codes.contains(&name))
     }
 
     /// What the inputs of a node are, free of their types' rounding.
@@ -369,8 +369,8 @@ impl Observer for Walk<'_> {
             let is_constant = node.op_type == "Constant";
             let weight = if is_constant { self.weight(&name, made) } else { None };
             let weight = weight.and_then(|weight| shaped(&weight, made.1.shape()));
-            let Some(mut twin) = widened(weight.as_ref().unwrap_or(made), is_constant, false)
-            else {
+            let (value, is_coded) = (weight.as_ref(), self.weights.codes.contains(&name));
+            let Some(mut twin) = widened(value.unwrap_or(made), is_constant, is_coded) else {
                 continue;
             };
             // `output_dtype` has values of codes in half precision, whatever their scales are.
