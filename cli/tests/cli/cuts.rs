@@ -6,7 +6,7 @@ use tract_onnx::pb::{ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::{Tensor, tensor1};
 use tract_onnx_cast::ElementType::{self, Float, Int8, Int64, Uint8};
 
-use crate::common::proto::{Change, graph, int64, model, node, string, value};
+use crate::common::proto::{Change, cast, graph, int64, ints, model, node, string, value};
 use crate::program::{Folder, json, onnx_cast, stdout};
 use crate::verdict::{broken, coded, held, of, one, values};
 
@@ -290,4 +290,97 @@ fn the_codes_of_a_small_table_are_rounded() {
     let sound = judged_on(rows(), &reference, &looked_up(Some(0.0)));
     assert_eq!(sound.0, "rounded", "{sound:?}");
     assert_eq!(judged_on(rows(), &reference, &looked_up(Some(20.0))).0, "broken");
+}
+
+/// A convolution that is quantised as it runs, whose bias ONNX Runtime adds behind it, and a mean
+/// of all its places.
+fn biased(sum: Option<&str>) -> ModelProto {
+    let (weight, bias) = (values(72, 6), [0.75, -0.5, 0.625, -1.0]);
+    let last = node("GlobalAveragePool", &["c"], &["y"], vec![]).named("mean");
+    let pads = || vec![ints("pads", &[1, 1, 1, 1])];
+    let (nodes, held) = match sum {
+        None => (
+            vec![node("Conv", &["x", "w", "b"], &["c"], pads()).named("conv"), last],
+            vec![held("w", Float, &[4, 2, 3, 3], &weight), held("b", Float, &[4], &bias)],
+        ),
+        Some(sum) => (
+            vec![
+                node("DynamicQuantizeLinear", &["x"], &["q", "x_scale", "x_zero"], vec![])
+                    .named("quantiser"),
+                node("Mul", &["x_scale", "w_scale"], &["scale"], vec![]).named("scales"),
+                node("ConvInteger", &["q", "w_quantized", "x_zero", "zero"], &["i"], pads())
+                    .named("integer"),
+                cast("i", Float, "f"),
+                node("Mul", &["f", "scale"], &["s"], vec![]).named("scaled"),
+                node(sum, &["s", "b_row"], &["c"], vec![]).named("c_bias_add"),
+                last,
+            ],
+            vec![
+                held(
+                    "w_quantized",
+                    Int8,
+                    &[4, 2, 3, 3],
+                    &weight.iter().map(|x| (x * 127.0).round()).collect::<Vec<_>>(),
+                ),
+                one("w_scale", Float, 1.0 / 127.0),
+                one("zero", Int8, 0.0),
+                held("b_row", Float, &[1, 4, 1, 1], &bias),
+            ],
+        ),
+    };
+    of(&[1, 2, 10, 10], nodes, &[1, 4, 1, 1], held)
+}
+
+#[test]
+fn what_adds_a_bias_behind_codes_makes_the_value_of_the_product() {
+    let (shape, reference) = ([1, 2, 10, 10], biased(None));
+    let sound = judged(&shape, &reference, &biased(Some("Add")));
+    assert_eq!(sound.0, "rounded", "{sound:?}");
+    assert_eq!(judged(&shape, &reference, &biased(Some("Sub"))).1, "c_bias_add");
+}
+
+/// A Gemm of few weights, quantised as it runs, whose bias ONNX Runtime adds behind it, and a
+/// Softmax, which hides what its codes may be off.
+#[test]
+fn what_adds_the_bias_of_a_gemm_makes_its_value() {
+    const ROWS: i64 = 8;
+    const COLUMNS: i64 = 5;
+    let weight = values((ROWS * COLUMNS) as usize, 6);
+    let (bias, shape, made) = ([0.5, -0.25, 0.125, 0.375, -0.5], [1, ROWS], [1, COLUMNS]);
+    let last = node("Softmax", &["g"], &["y"], vec![]).named("last");
+    let gemm = node("Gemm", &["x", "w", "b"], &["g"], vec![]).named("gemm");
+    let held_a =
+        vec![held("w", Float, &[ROWS, COLUMNS], &weight), held("b", Float, &[COLUMNS], &bias)];
+    let reference = of(&shape, vec![gemm, last.clone()], &made, held_a);
+    let quantised = |bias: &[f32]| {
+        let codes: Vec<f32> = weight.iter().map(|x| (x * 64.0).round()).collect();
+        let nodes = vec![
+            node("DynamicQuantizeLinear", &["x"], &["q", "x_scale", "x_zero"], vec![])
+                .named("quantiser"),
+            node("Mul", &["x_scale", "w_scale"], &["scale"], vec![]).named("scales"),
+            node("MatMulInteger", &["q", "w_quantized", "x_zero", "zero"], &["i"], vec![])
+                .named("gemm_MatMul_quant"),
+            cast("i", Float, "f"),
+            node("Mul", &["f", "scale"], &["s"], vec![]).named("scaled"),
+            node("Add", &["s", "b"], &["g"], vec![]).named("gemm_Add"),
+            last.clone(),
+        ];
+        let more = vec![
+            held("w_quantized", Int8, &[ROWS, COLUMNS], &codes),
+            one("w_scale", Float, 1.0 / 64.0),
+            one("zero", Int8, 0.0),
+            held("b", Float, &[COLUMNS], bias),
+        ];
+        of(&shape, nodes, &made, more)
+    };
+    let x = || {
+        let all: Vec<f32> = values(ROWS as usize, 5).iter().map(|x| 0.5 * x).collect();
+        (Float, tensor1(&all).into_shape(&[1, ROWS as usize]).expect("a row"))
+    };
+    let sound = judged_on(x(), &reference, &quantised(&bias));
+    assert_eq!(sound.0, "rounded", "{sound:?}");
+    let mut turned = bias;
+    turned.rotate_right(1);
+    let found = judged_on(x(), &reference, &quantised(&turned));
+    assert_eq!((&*found.0, &*found.1), ("broken", "gemm_Add"));
 }
