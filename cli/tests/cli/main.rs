@@ -12,6 +12,7 @@ mod bodies;
 mod codes;
 mod convert;
 mod culprits;
+mod cuts;
 mod documented;
 mod dumps;
 mod early;

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use tract_onnx::prelude::TractResult;
 
+use super::nodes::is_product;
 use super::numbers::numbers;
 use super::trace::{Ran, Trace};
 use crate::cli::verb::compare::matching::{MatchKind, Pair, Seen, pairs};
@@ -205,13 +206,23 @@ fn is_same_place(
             || x.inputs.iter().zip(&y.inputs).any(|both| is_pair(both, links, weights, is_held))
     };
     let has_name = !x.name.is_empty() && x.name == y.name && !x.outputs.contains(&x.name);
-    let is_named = has_name && is_likely();
+    let is_named = (has_name || is_bias_of(x, y)) && is_likely();
     // Another operator under the same names is a fault; one of another name may be fused.
     let is_one = is_named && pair.reference == pair.converted && !y.op.contains("Quantize");
     let is_same = x.op == y.op && x.domain == y.domain;
     let is_fused = || pair.reference == pair.converted && is_fused_of((a, x), y, weights);
     let is_in_place = || same_operands((x, y), links, weights, |_| true);
     is_one || is_same && (is_named || is_in_place()) || is_fused()
+}
+
+/// Whether a node has the name by which ONNX Runtime adds the bias behind a product of codes, after
+/// what a Conv makes or after a Gemm: it makes what the product of the reference does.
+fn is_bias_of(product: &Ran, sum: &Ran) -> bool {
+    let is_value = |name: &str| product.outputs.iter().any(|made| made == name);
+    let is_named = sum.name.strip_suffix("_bias_add").is_some_and(is_value)
+        || sum.name.strip_suffix("_Add") == Some(&product.name);
+    let has_bias = product.inputs.get(2).is_some_and(|bias| !bias.is_empty());
+    has_bias && is_product(product) && is_named
 }
 
 /// Whether a node may be several of the reference, fused, which make the value of the last of these

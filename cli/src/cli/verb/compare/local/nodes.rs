@@ -1,6 +1,6 @@
 //! What a node that ran is to a conversion, by its operator, and the nodes behind a value.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::doubt::MOVED;
 use super::trace::{Ran, Trace};
@@ -57,4 +57,28 @@ pub(super) fn is_fused(ran: &Ran) -> bool {
 /// What makes codes of values, or values of codes.
 pub(super) fn is_coder(ran: &Ran) -> bool {
     ran.op.ends_with("QuantizeLinear") || ran.op == "DequantizeLinear"
+}
+
+/// The constants of a model that are codes, however few they are: what `DequantizeLinear` takes
+/// back, or a product of codes multiplies, behind what only moves elements.
+pub(super) fn codes(trace: &Trace) -> HashSet<String> {
+    let taken = trace.nodes.iter().flat_map(|ran| {
+        let count = match &*ran.op {
+            "DequantizeLinear" => 1,
+            op if op.ends_with("Integer") => 2,
+            _ => 0,
+        };
+        ran.inputs.iter().take(count)
+    });
+    let all = taken.filter_map(|input| before_moves(trace, input));
+    all.filter(|name| trace.is_constant(name)).map(String::from).collect()
+}
+
+/// What nodes that only move elements have made a value of.
+fn before_moves<'a>(trace: &'a Trace, value: &'a str) -> Option<&'a str> {
+    let mut value = value;
+    while let Some(ran) = trace.maker(value).filter(|ran| is_moving(ran)) {
+        value = ran.inputs.first()?;
+    }
+    Some(value)
 }

@@ -8,6 +8,7 @@ use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 use super::Subject;
 use super::exact_inputs::{is_turned, laid_out, rounded};
 use super::links::{Link, Links};
+use super::nodes::codes;
 use super::numbers::{cast, is_computed_in, numbers, wide};
 use super::trace::Trace;
 use crate::cli::measure::elements::Elements;
@@ -28,6 +29,8 @@ pub(super) struct ReferenceWeights<'a> {
     nearest: HashMap<String, (String, NearestCodes)>,
     /// Whether one is a mask of the reference's that the conversion has cut off.
     pub(super) cuts_masks: bool,
+    /// The constants of the conversion that are codes.
+    pub(super) codes: HashSet<String>,
 }
 
 impl<'a> ReferenceWeights<'a> {
@@ -40,7 +43,9 @@ impl<'a> ReferenceWeights<'a> {
         links: &mut Links,
     ) -> Result<ReferenceWeights<'a>> {
         let (holder, nearest) = (Some(holder), subject.nearest.clone());
-        let mut weights = ReferenceWeights { holder, nearest, ..ReferenceWeights::default() };
+        let codes = codes(b);
+        let mut weights =
+            ReferenceWeights { holder, nearest, codes, ..ReferenceWeights::default() };
         // A constant that several weights claim is the one of which it is a cast.
         let mut pairs: Vec<_> = subject.weights.iter().collect();
         pairs.sort_by_key(|(reference, _)| (subject.casts.contains(*reference), *reference));

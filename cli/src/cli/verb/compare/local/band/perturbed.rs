@@ -1,7 +1,7 @@
 //! A run of the conversion with each result moved up or down by a unit in its last place, at
 //! random.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use rand::rngs::ChaCha12Rng;
@@ -12,6 +12,7 @@ use tract_onnx_cast::kernel::Level;
 use tract_onnx_cast::{ElementType, Family, Result, tensor_proto};
 
 use super::super::doubt::MOVED;
+use super::super::nodes::codes;
 use super::super::numbers::{is_computed_in, largest, numbers, rounding, tensor};
 use super::super::trace::{Trace, full_name, shared};
 use super::power;
@@ -20,11 +21,14 @@ use super::power;
 pub(super) struct Perturbed<'a> {
     exact: &'a Trace,
     rng: ChaCha12Rng,
+    /// Constants that are codes, however few they are, and not all 0: what is all 0 is so quantised
+    /// by any scale.
+    codes: HashSet<String>,
     /// The power of what values are off, by their names.
     pub(super) noise: HashMap<String, f64>,
 }
 
-/// A constant of fewer elements may be a size or an epsilon.
+/// A constant of fewer elements that is no codes may be a size or an epsilon.
 const WEIGHT: usize = 64;
 
 /// How many bytes are drawn at once.
@@ -95,7 +99,28 @@ fn move_halves(rng: &mut ChaCha12Rng, (bytes, moved): (&mut [u8], usize), ends: 
 
 impl Perturbed<'_> {
     pub(super) fn new(exact: &Trace, seed: u64) -> Perturbed<'_> {
-        Perturbed { exact, rng: ChaCha12Rng::seed_from_u64(seed), noise: HashMap::new() }
+        let is_any = |name: &String| {
+            exact.constant(name).and_then(numbers).is_some_and(|all| all.iter().any(|x| *x != 0.0))
+        };
+        let codes = codes(exact).into_iter().filter(is_any).collect();
+        let rng = ChaCha12Rng::seed_from_u64(seed);
+        Perturbed { exact, rng, codes, noise: HashMap::new() }
+    }
+
+    /// Whether a constant is no size and no epsilon, and is moved.
+    fn is_weight(&self, constant: &ObservedTensor) -> bool {
+        constant.tensor.len() >= WEIGHT || self.codes.contains(&full_name(constant))
+    }
+
+    /// Whether a node dequantises codes of a weight, which are moved themselves, by more than a
+    /// last place of FLOAT.
+    fn takes_moved_codes(&self, node: &NodeRun) -> bool {
+        let codes = node.inputs.first().and_then(Option::as_ref);
+        let is_moved = |codes: &ObservedTensor| {
+            let is_code = matches!(codes.element_type.bits(), 4..=8);
+            is_code && codes.is_constant && self.is_weight(codes)
+        };
+        node.op_type == "DequantizeLinear" && codes.is_some_and(is_moved)
     }
 
     fn perturb(&mut self, held: &mut ObservedTensor) {
@@ -180,24 +205,13 @@ impl Perturbed<'_> {
     }
 }
 
-/// Whether a node dequantises codes of a weight, which are moved themselves, by more than a last
-/// place of FLOAT.
-fn is_of_moved_codes(node: &NodeRun) -> bool {
-    let codes = node.inputs.first().and_then(Option::as_ref);
-    let is_moved = |codes: &ObservedTensor| {
-        let is_code = matches!(codes.element_type.bits(), 4..=8);
-        is_code && codes.is_constant && codes.tensor.len() >= WEIGHT
-    };
-    node.op_type == "DequantizeLinear" && codes.is_some_and(is_moved)
-}
-
 impl Observer for Perturbed<'_> {
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         let is_result = !MOVED.iter().any(|(name, ..)| *name == node.op_type)
             && !node.has_bodies()
             && node.op_type != "Constant";
         let is_quantizer = node.op_type.contains("Quantize");
-        let is_of_moved_codes = is_of_moved_codes(node);
+        let is_of_moved_codes = self.takes_moved_codes(node);
         for output in outputs.iter_mut().flatten() {
             let is_float = is_computed_in(output.element_type);
             let is_moved = is_of_moved_codes && output.element_type == ElementType::Float;
@@ -217,7 +231,7 @@ impl Observer for Perturbed<'_> {
     }
 
     fn constant(&mut self, constant: &mut ObservedTensor) -> Result<()> {
-        if constant.element_type.bits() <= 16 && constant.tensor.len() >= WEIGHT {
+        if constant.element_type.bits() <= 16 && self.is_weight(constant) {
             self.perturb(constant);
         }
         Ok(())

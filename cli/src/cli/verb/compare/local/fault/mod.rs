@@ -130,21 +130,16 @@ impl<'a> Fault<'a> {
         }
     }
 
-    /// Whether the reference cuts off what a quantiser does, itself or by a Relu that was left out.
+    /// Whether the reference, which is in codes itself, has a quantiser of the same value.
     pub(super) fn is_cut_by_both(&self, wrong: &Wrong) -> bool {
-        let is_at_zero = wrong.is_cut_at_zero;
-        let cuts = |ran: &Ran| ran.op == "Clip" || ran.op == "Relu" && is_at_zero;
         // What a quantiser that stays takes is cast for it.
         let cast = self.b.maker(&wrong.value).filter(|ran| ran.op == "Cast");
         let source = cast.and_then(|ran| ran.inputs.first()).unwrap_or(&wrong.value);
         let link = [&wrong.value, source].into_iter().find_map(|value| self.links.get(value));
         let reference = link.map_or(source, |link| &link.reference);
-        let is_given = |ran: &Ran| ran.inputs.contains(reference);
         let quantises =
             |ran: &Ran| ran.op == "QuantizeLinear" && ran.inputs.first() == Some(reference);
-        let taker = || self.a.nodes.iter().any(|ran| cuts(ran) && is_given(ran) || quantises(ran));
-        let is_left_out = || self.a.maker(reference).is_some_and(cuts) || taker();
-        wrong.is_cut_off && is_left_out()
+        wrong.is_cut_off && self.a.nodes.iter().any(quantises)
     }
 
     /// A kernel of another runtime that is off for its own inputs.

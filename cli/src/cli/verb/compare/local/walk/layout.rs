@@ -16,7 +16,7 @@ const NEAR: f64 = 0.01;
 
 /// A value in a shape of as many elements: in its own order, or in the order of axes in which it is
 /// near to `made`. The second of the result is whether it is in its own order.
-pub(super) fn in_layout_of(
+pub(in super::super) fn in_layout_of(
     value: &SharedTensor,
     made: &SharedTensor,
 ) -> Option<(SharedTensor, bool)> {

@@ -14,7 +14,7 @@
 
 mod bodies;
 mod common;
-mod layout;
+pub(super) mod layout;
 mod order;
 pub(super) mod own;
 mod pair;
@@ -74,7 +74,7 @@ pub(super) struct Walk<'a> {
     order: Vec<(Vec<String>, Vec<String>)>,
     /// Values that the reference lacks, of nodes that compute.
     added: HashSet<String>,
-    pub(super) quantizers: Quantizers,
+    pub(super) quantizers: Quantizers<'a>,
     bodies: Bodies,
     /// What is known of the node that runs.
     known: Option<KnownNode>,
@@ -127,7 +127,7 @@ impl<'a> Walk<'a> {
         let (seen, sites) = (HashMap::new(), Sites::default());
         let (wanted, slack, loose, order) = (None, 0.0, HashSet::new(), vec![]);
         let made = HashMap::new();
-        let quantizers = Quantizers::default();
+        let quantizers = Quantizers::new(reference, links);
         Walk {
             reference,
             narrowed,
@@ -199,7 +199,7 @@ impl<'a> Walk<'a> {
         }
         // What another runtime has saved was made of the very constants.
         let is_rounded = input.is_constant && !self.reference.nodes.is_empty();
-        widened(&value, is_rounded, is_code)
+        widened(&value, is_rounded, is_code || self.weights.codes.contains(&name))
     }
 
     /// What the inputs of a node are, free of their types' rounding.
@@ -348,10 +348,15 @@ impl Observer for Walk<'_> {
             Some(known) => known,
             None => self.known_of(node),
         };
-        let (twins, made, is_rough) = match made {
+        let (mut twins, made, is_rough) = match made {
             Some(made) => (twins, made, false),
             None => self.made_of(node, twins, outputs),
         };
+        if let Some(cut) = self.quantizers.cut(node, &twins, &made)
+            && let Some(twin) = twins.first_mut()
+        {
+            *twin = Some(cut);
+        }
         self.quantizers.see(node, &twins, &made, outputs);
         self.coarsest = coarser(self.coarsest, outputs);
         let given = undoubted(node, &twins, outputs);
@@ -364,8 +369,8 @@ impl Observer for Walk<'_> {
             let is_constant = node.op_type == "Constant";
             let weight = if is_constant { self.weight(&name, made) } else { None };
             let weight = weight.and_then(|weight| shaped(&weight, made.1.shape()));
-            let Some(mut twin) = widened(weight.as_ref().unwrap_or(made), is_constant, false)
-            else {
+            let (value, is_coded) = (weight.as_ref(), self.weights.codes.contains(&name));
+            let Some(mut twin) = widened(value.unwrap_or(made), is_constant, is_coded) else {
                 continue;
             };
             // `output_dtype` has values of codes in half precision, whatever their scales are.

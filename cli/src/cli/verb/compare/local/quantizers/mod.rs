@@ -1,5 +1,7 @@
 //! Whether a quantiser and what takes its codes back belong together, and whether its range covers
-//! the values.
+//! the values, as far as the reference does not cut them off itself (`cuts`).
+
+mod cuts;
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,15 +9,17 @@ use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
 use tract_onnx_cast::{ElementType, Family};
 
 use super::doubt::Twin;
+use super::links::Links;
 use super::numbers::{gap, largest, numbers};
 use super::trace::{Ran, Trace, full_name};
 use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::measure::number::Num;
 use crate::cli::measure::weight::ends::{CUT_OFF, EndCodes};
+use cuts::{Cut, Cuts, Lost};
 
 /// What quantisers took, by the names of their codes, and which of them are wrong.
-#[derive(Default)]
-pub(super) struct Quantizers {
+pub(super) struct Quantizers<'a> {
+    cuts: Cuts<'a>,
     taken: HashMap<String, QuantizerInput>,
     /// Codes that are others in another shape, and whether they stand in their order.
     shaped: HashMap<String, (String, bool)>,
@@ -54,6 +58,7 @@ pub(super) fn say_made_up(wrong: &mut [Wrong], holding: &HashSet<String>) {
 struct QuantizerInput {
     node: String,
     name: String,
+    value: SharedTensor,
     values: Vec<f64>,
     /// The values of the least and the greatest code.
     ends: (f64, f64),
@@ -99,7 +104,37 @@ const MOVING: [&str; 4] = ["Gather", "MaxPool", "Slice", "Transpose"];
 /// A step, and a little for the rounding of the scale and of the values.
 const STEP: f64 = 1.02;
 
-impl Quantizers {
+impl<'a> Quantizers<'a> {
+    pub(super) fn new(reference: &'a Trace, links: &'a Links) -> Quantizers<'a> {
+        let cuts = Cuts::new(reference, links);
+        Quantizers { cuts, taken: HashMap::new(), shaped: HashMap::new(), wrong: vec![] }
+    }
+
+    /// What a quantiser is given, cut as the reference cuts it, where its codes are then the same:
+    /// they stand for that, and nothing of it is cut off by their range.
+    pub(super) fn cut(
+        &self,
+        node: &NodeRun,
+        twins: &[Option<Twin>],
+        made: &[Option<SharedTensor>],
+    ) -> Option<Twin> {
+        let input = node.inputs.first()?.as_ref().filter(|_| node.op_type == "QuantizeLinear")?;
+        let (twin, made) = (twins.first()?.as_ref()?, made.first()?.as_ref()?);
+        let value = (&*full_name(input), &twin.value);
+        let cuts = self.cuts.of(value, (None, ends(twins, made)))?;
+        let cut = cuts.first().filter(|first| cuts.iter().all(|cut| cut == *first))?;
+        let value = cut.of_all(&twin.value)?;
+        if value.1 == twin.value.1 {
+            return None;
+        }
+        let mut given: Vec<Option<SharedTensor>> =
+            twins.iter().map(|twin| Some(twin.as_ref()?.value.clone())).collect();
+        *given.first_mut()? = Some(value.clone());
+        let codes = node.run_on(&given).ok()?.into_iter().next()??;
+        let is_same = codes.0 == made.0 && codes.1.as_bytes() == made.1.as_bytes();
+        is_same.then(|| Twin { value, ..twin.clone() })
+    }
+
     /// Those that are wrong. Where other nodes take the codes back as they were made, the one that
     /// does not is to blame.
     pub(super) fn wrong(self) -> Vec<Wrong> {
@@ -124,16 +159,21 @@ impl Quantizers {
         let first = || Some((twins.first()?.as_ref()?, made.first()?.as_ref()?));
         let Some((twin, made)) = first() else { return };
         let name = |tensor: &Option<ObservedTensor>| tensor.as_ref().map(full_name);
+        self.cuts.see(node, (node.inputs.first().and_then(name), outputs.first().and_then(name)));
         match node.op_type {
             "QuantizeLinear" => {
                 let Some(output) = outputs.first().and_then(name) else { return };
                 let Some(values) = numbers(&twin.value) else { return };
                 let name = node.inputs.first().and_then(name).unwrap_or_default();
-                let ends = ends(twins, made);
-                let node = node.name.into();
-                let codes = made.clone();
-                let taken =
-                    QuantizerInput { node, name, values, ends, codes, is_taken_back: false };
+                let taken = QuantizerInput {
+                    node: node.name.into(),
+                    name,
+                    value: twin.value.clone(),
+                    values,
+                    ends: ends(twins, made),
+                    codes: made.clone(),
+                    is_taken_back: false,
+                };
                 self.taken.insert(output, taken);
             }
             "DequantizeLinear" => {
@@ -143,7 +183,15 @@ impl Quantizers {
                 let Some(taken) = self.taken.get_mut(&input) else { return };
                 let tensor = outputs.first().and_then(name).unwrap_or_default();
                 let found = if in_order {
-                    wrong(node, twins, made, taken)
+                    let cuts = |is_much: bool| {
+                        let (value, back) = ((&*taken.name, &taken.value), Some(&*tensor));
+                        let by_values = || self.cuts.by_values(&taken.value).filter(|_| is_much);
+                        match self.cuts.of(value, (back, taken.ends)) {
+                            Some(cuts) => cuts,
+                            None => by_values().into_iter().collect(),
+                        }
+                    };
+                    wrong((node, twins), made, taken, cuts)
                 } else {
                     wrong_range(node, twins, taken)
                 };
@@ -250,15 +298,18 @@ fn ends(twins: &[Option<Twin>], codes: &SharedTensor) -> (f64, f64) {
     ((low - zero) * scale, (high - zero) * scale)
 }
 
-/// What a range cuts off of the values.
-fn cut_off_in_words(taken: &QuantizerInput, (from, to): (f64, f64), share: f64) -> String {
-    let of_values = |(x, y): (f64, f64), value: &f64| (x.min(*value), y.max(*value));
+/// What a range cuts off of the values, which the reference cuts first.
+fn cut_off_in_words(taken: &QuantizerInput, (from, to): (f64, f64), lost: &Lost) -> String {
+    let of_values = |(x, y): (f64, f64), value: &f64| {
+        let value = lost.cut.of(*value);
+        (x.min(value), y.max(value))
+    };
     let (least, greatest) = taken.values.iter().fold((f64::MAX, f64::MIN), of_values);
     format!(
         "its range, {} … {}, cuts off {:.0} % of the size of its values, {} … {}",
         Num(from),
         Num(to),
-        share * 100.0,
+        lost.share() * 100.0,
         Num(least),
         Num(greatest)
     )
@@ -307,12 +358,13 @@ fn wrong_range(node: &NodeRun, twins: &[Option<Twin>], taken: &QuantizerInput) -
     })
 }
 
-/// What is wrong with values that come back, where one scale is that of all.
+/// What is wrong with values that come back, where one scale is that of all. `cuts` says what the
+/// reference cuts them to, whether or not much is lost else.
 fn wrong(
-    node: &NodeRun,
-    twins: &[Option<Twin>],
+    (node, twins): (&NodeRun, &[Option<Twin>]),
     made: &SharedTensor,
     taken: &QuantizerInput,
+    cuts: impl FnOnce(bool) -> Vec<Cut>,
 ) -> Option<Wrong> {
     let scale = numbers(&twins.get(1)?.as_ref()?.value)?;
     let ([scale], codes, got) = (scale.as_slice(), numbers(&taken.codes)?, numbers(made)?) else {
@@ -322,20 +374,28 @@ fn wrong(
         return None;
     }
     let (low, high) = codes.iter().fold((f64::MAX, f64::MIN), |(x, y), c| (x.min(*c), y.max(*c)));
-    let (mut worst, mut cut_off, mut at_zero, mut power) = ((0.0, 0.0, 0.0, 1.0), 0.0, 0.0, 0.0);
-    for ((want, got), code) in taken.values.iter().zip(&got).zip(&codes) {
-        let error = (want - got).abs();
-        let is_end = *code == low || *code == high;
-        let step = scale.abs() * STEP * gap(taken.codes.0, *code);
-        power += want * want;
-        if is_end && error > step {
-            *(if *got == 0.0 { &mut at_zero } else { &mut cut_off }) += error * error;
-        }
-        if !is_end && error / step > worst.0 / worst.3 {
+    let step = |code: f64| scale.abs() * STEP * gap(taken.codes.0, code);
+    let each = || taken.values.iter().zip(&got).zip(&codes);
+    let mut worst = (0.0, 0.0, 0.0, 1.0);
+    for ((want, got), code) in each().filter(|(_, code)| **code != low && **code != high) {
+        let (error, step) = ((want - got).abs(), step(*code));
+        if error / step > worst.0 / worst.3 {
             worst = (error, *want, *got, step);
         }
     }
-    let wrong = |(at, op): (&str, &str), kind, error, bound, text| Wrong {
+    let lost = |cut: Cut| {
+        let mut lost = Lost { cut, at_zero: 0.0, cut_off: 0.0, power: 0.0 };
+        for ((want, got), code) in each() {
+            let (want, is_end) = (cut.of(*want), *code == low || *code == high);
+            let error = (want - cut.of(*got)).abs();
+            lost.power += want * want;
+            if is_end && error > step(*code) {
+                *(if *got == 0.0 { &mut lost.at_zero } else { &mut lost.cut_off }) += error * error;
+            }
+        }
+        lost
+    };
+    let wrong = |(at, op): (&str, &str), kind, (error, bound), is_cut_at_zero, text| Wrong {
         culprit: Culprit {
             node: at.into(),
             op: op.into(),
@@ -348,7 +408,7 @@ fn wrong(
         value: taken.name.clone(),
         codes: String::new(),
         taker: node.name.into(),
-        is_cut_at_zero: kind == FaultKind::Scale && (cut_off / power).sqrt() <= CUT_OFF,
+        is_cut_at_zero,
         is_cut_off: kind == FaultKind::Scale,
         is_made_up: false,
     };
@@ -359,11 +419,18 @@ fn wrong(
         let is_taker = taken.misfit(taken.ends) <= taken.misfit(ends(twins, &taken.codes));
         let at =
             if is_taker { (taker, "DequantizeLinear") } else { (&*taken.node, "QuantizeLinear") };
-        return Some(wrong(at, FaultKind::ZeroPoint, error, step, text));
+        return Some(wrong(at, FaultKind::ZeroPoint, (error, step), false, text));
     }
-    let share = ((cut_off + at_zero) / power).sqrt();
-    (share > CUT_OFF).then(|| {
-        let text = cut_off_in_words(taken, ends(twins, &taken.codes), share);
-        wrong((&*taken.node, "QuantizeLinear"), FaultKind::Scale, share, CUT_OFF, text)
+    let whole = lost(Cut::NONE);
+    if whole.at_zero + whole.cut_off == 0.0 {
+        return None;
+    }
+    let all = cuts(whole.share() > CUT_OFF).into_iter().map(lost);
+    let lost = all.max_by(|x, y| x.share().total_cmp(&y.share())).unwrap_or(whole);
+    (lost.share() > CUT_OFF).then(|| {
+        let text = cut_off_in_words(taken, ends(twins, &taken.codes), &lost);
+        let is_at_zero = (lost.cut_off / lost.power).sqrt() <= CUT_OFF;
+        let (at, share) = ((&*taken.node, "QuantizeLinear"), (lost.share(), CUT_OFF));
+        wrong(at, FaultKind::Scale, share, is_at_zero, text)
     })
 }
