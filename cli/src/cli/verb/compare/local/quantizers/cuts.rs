@@ -56,6 +56,26 @@ pub(super) struct Lost {
 }
 
 impl Lost {
+    /// Of values that come back, by their codes, of which the least and the greatest end the range;
+    /// `step` is how far a code may be off.
+    pub(super) fn of<'v>(
+        cut: Cut,
+        values: impl Iterator<Item = ((&'v f64, &'v f64), &'v f64)>,
+        ends: [f64; 2],
+        step: impl Fn(f64) -> f64,
+    ) -> Lost {
+        let mut lost = Lost { cut, at_zero: 0.0, cut_off: 0.0, power: 0.0 };
+        for ((want, got), code) in values {
+            let want = cut.of(*want);
+            let error = (want - cut.of(*got)).abs();
+            lost.power += want * want;
+            if ends.contains(code) && error > step(*code) {
+                *(if *got == 0.0 { &mut lost.at_zero } else { &mut lost.cut_off }) += error * error;
+            }
+        }
+        lost
+    }
+
     pub(super) fn share(&self) -> f64 {
         ((self.cut_off + self.at_zero) / self.power).sqrt()
     }

@@ -110,9 +110,20 @@ impl<'a> Quantizers<'a> {
         Quantizers { cuts, taken: HashMap::new(), shaped: HashMap::new(), wrong: vec![] }
     }
 
-    /// What a quantiser is given, cut as the reference cuts it, where its codes are then the same:
+    /// Cuts what a quantiser is given as the reference cuts it, where its codes are then the same:
     /// they stand for that, and nothing of it is cut off by their range.
     pub(super) fn cut(
+        &self,
+        node: &NodeRun,
+        twins: &mut [Option<Twin>],
+        made: &[Option<SharedTensor>],
+    ) {
+        if let (Some(cut), Some(twin)) = (self.cut_twin(node, twins, made), twins.first_mut()) {
+            *twin = Some(cut);
+        }
+    }
+
+    fn cut_twin(
         &self,
         node: &NodeRun,
         twins: &[Option<Twin>],
@@ -383,18 +394,7 @@ fn wrong(
             worst = (error, *want, *got, step);
         }
     }
-    let lost = |cut: Cut| {
-        let mut lost = Lost { cut, at_zero: 0.0, cut_off: 0.0, power: 0.0 };
-        for ((want, got), code) in each() {
-            let (want, is_end) = (cut.of(*want), *code == low || *code == high);
-            let error = (want - cut.of(*got)).abs();
-            lost.power += want * want;
-            if is_end && error > step(*code) {
-                *(if *got == 0.0 { &mut lost.at_zero } else { &mut lost.cut_off }) += error * error;
-            }
-        }
-        lost
-    };
+    let lost = |cut: Cut| Lost::of(cut, each(), [low, high], step);
     let wrong = |(at, op): (&str, &str), kind, (error, bound), is_cut_at_zero, text| Wrong {
         culprit: Culprit {
             node: at.into(),

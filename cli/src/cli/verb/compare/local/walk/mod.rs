@@ -352,11 +352,7 @@ impl Observer for Walk<'_> {
             Some(made) => (twins, made, false),
             None => self.made_of(node, twins, outputs),
         };
-        if let Some(cut) = self.quantizers.cut(node, &twins, &made)
-            && let Some(twin) = twins.first_mut()
-        {
-            *twin = Some(cut);
-        }
+        self.quantizers.cut(node, &mut twins, &made);
         self.quantizers.see(node, &twins, &made, outputs);
         self.coarsest = coarser(self.coarsest, outputs);
         let given = undoubted(node, &twins, outputs);
