@@ -214,7 +214,7 @@ fn give_as(graph: &mut Graph, id: NodeId, place: usize, wanted: &[i64]) {
 fn give_one_type(graph: &mut Graph, context: &mut PassContext, id: NodeId) {
     let node = graph.node(id);
     let ty = |place: usize| node.input(place).and_then(|value| context.facts.ty(value));
-    let is_rms = node.is("RMSNormalization") || node.is("SimplifiedLayerNormalization");
+    let is_rms = node.is("RMSNormalization");
     let (wanted, places) = match (ty(0), ty(1)) {
         (Some(ElementType::Double), Some(scale)) if is_rms && scale != ElementType::Double => {
             (ElementType::Float, 0..1)

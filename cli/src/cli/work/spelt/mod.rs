@@ -335,7 +335,8 @@ mod tests {
         TensorProto { name, data_type, dims, ..TensorProto::default() }
     }
 
-    /// A product by a weight `w` of 16 rows and 2 columns, in codes of so many bits with scales `s`.
+    /// A product by a weight `w` of 16 rows and 2 columns, in codes of so many bits with the scales
+    /// `s`.
     fn product(bits: i64, initializer: Vec<TensorProto>, opset: i64) -> ModelProto {
         let sizes = [("K", 16), ("N", 2), ("bits", bits), ("block_size", 16)];
         let node = NodeProto {

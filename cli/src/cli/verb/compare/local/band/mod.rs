@@ -83,7 +83,8 @@ pub(super) struct PerturbedRuns<'a> {
 
 impl PerturbedRuns<'_> {
     /// Runs them on as many threads as may run at once, of which this one does other work first.
-    /// The seeds are those that the conversion ran with. Fails as the other work does, and where memory ends.
+    /// The seeds are those that the conversion ran with. Fails as the other work does, and where
+    /// memory ends.
     pub(super) fn beside<T>(
         &self,
         at_once: usize,
