@@ -14,6 +14,8 @@ use tract_onnx::prelude::TractError;
 
 use crate::cast::element_type::ElementType;
 
+pub(crate) use tract::with_opset;
+
 /// Why a model, a node or a tensor cannot be used.
 ///
 /// tract reports errors as [`anyhow::Error`](tract_onnx::prelude::TractError), which this becomes

@@ -73,6 +73,19 @@ fn named_by_tract(link: &str) -> Option<(&str, &str)> {
     (!name.is_empty()).then_some((name, op))
 }
 
+/// A problem of a part of a node, which may be of another version, with the opset that the node is
+/// of; where none is told, that is added on demand.
+pub(crate) fn with_opset(problem: &str, opset: i64, is_added: bool) -> String {
+    const BEFORE: &str = ", the model imports ";
+    match problem.rsplit_once(BEFORE) {
+        Some((problem, part)) if part.parse::<i64>().is_ok() => {
+            format!("{problem}{BEFORE}{opset}")
+        }
+        None if is_added => format!("{problem}{BEFORE}{opset}"),
+        _ => problem.into(),
+    }
+}
+
 /// What tract says where sizes, ranks or types are to be one and are two.
 const UNLIKE: &str = "Impossible to unify ";
 

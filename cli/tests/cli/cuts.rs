@@ -339,11 +339,11 @@ fn what_adds_a_bias_behind_codes_makes_the_value_of_the_product() {
     assert_eq!(judged(&shape, &reference, &biased(Some("Sub"))).1, "c_bias_add");
 }
 
-/// A Gemm of few weights, quantised as it runs, whose bias ONNX Runtime adds behind it, and a
+/// A Gemm that is quantised as it runs, whose bias ONNX Runtime adds behind it, and a
 /// Softmax, which hides what its codes may be off.
 #[test]
 fn what_adds_the_bias_of_a_gemm_makes_its_value() {
-    const ROWS: i64 = 8;
+    const ROWS: i64 = 16;
     const COLUMNS: i64 = 5;
     let weight = values((ROWS * COLUMNS) as usize, 6);
     let (bias, shape, made) = ([0.5, -0.25, 0.125, 0.375, -0.5], [1, ROWS], [1, COLUMNS]);

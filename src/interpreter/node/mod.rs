@@ -25,7 +25,7 @@ use super::counted::Counted;
 use super::value::TypedTensor;
 use crate::audit::Audit;
 use crate::cast::element_type::ElementType;
-use crate::error::{Cause, Error};
+use crate::error::{Cause, Error, with_opset};
 use crate::onnx::node::{is_default_domain, out_of_memory, refusal};
 use crate::ops::cast::op::OnnxCast;
 use crate::ops::quantize::op::OnnxQuantizer;
@@ -423,14 +423,12 @@ fn outputs(
 fn at_node(node: &Node, error: &TractError) -> Error {
     let own = error.chain().find_map(|link| link.downcast_ref::<Error>());
     let problem = match own.map(Error::cause) {
-        Some(Cause::Node { problem, .. }) => with_opset(problem, node.opset),
+        Some(Cause::Node { problem, .. }) => with_opset(problem, node.opset, false),
         Some(Cause::Panic { message }) => message.clone(),
         Some(Cause::Memory { .. }) => return out_of_memory(node),
         Some(Cause::Tract { problem, .. }) => {
-            let told = with_opset(problem, node.opset);
-            let has_opset = told.contains(BEFORE_OPSET) || !is_default_domain(&node.domain);
-            let opset = if has_opset { "".into() } else { format!("{BEFORE_OPSET}{}", node.opset) };
-            return refusal(node, told + &opset).of_sound_model();
+            let told = with_opset(problem, node.opset, is_default_domain(&node.domain));
+            return refusal(node, told).of_sound_model();
         }
         Some(cause @ (Cause::Attribute { .. } | Cause::Tensor { .. })) => {
             return cause.clone().into();
@@ -438,18 +436,4 @@ fn at_node(node: &Node, error: &TractError) -> Error {
         _ => format!("{error:#}"),
     };
     refusal(node, problem)
-}
-
-/// What stands before the opset in messages.
-const BEFORE_OPSET: &str = ", the model imports ";
-
-/// A problem of a part of a node, which may be of another version, with the opset that the node is
-/// of.
-fn with_opset(problem: &str, opset: i64) -> String {
-    match problem.rsplit_once(BEFORE_OPSET) {
-        Some((problem, part)) if part.parse::<i64>().is_ok() => {
-            format!("{problem}{BEFORE_OPSET}{opset}")
-        }
-        _ => problem.into(),
-    }
 }

@@ -60,17 +60,23 @@ pub(super) fn is_coder(ran: &Ran) -> bool {
 }
 
 /// The constants of a model that are codes, however few they are: what `DequantizeLinear` takes
-/// back, or a product of codes multiplies, behind what only moves elements.
+/// back, also behind what only moves elements, and what a product of codes takes behind that. The
+/// few that it takes itself stay what they are: the other factor's doubt has room for their
+/// rounding, and what is wrong with them is told.
 pub(super) fn codes(trace: &Trace) -> HashSet<String> {
     let taken = trace.nodes.iter().flat_map(|ran| {
+        let is_product = ran.op.ends_with("Integer");
         let count = match &*ran.op {
             "DequantizeLinear" => 1,
-            op if op.ends_with("Integer") => 2,
+            _ if is_product => 2,
             _ => 0,
         };
-        ran.inputs.iter().take(count)
+        ran.inputs.iter().take(count).map(move |input| (input, is_product))
     });
-    let all = taken.filter_map(|input| before_moves(trace, input));
+    let all = taken.filter_map(|(input, is_product)| {
+        let held = before_moves(trace, input)?;
+        (!is_product || held != input).then_some(held)
+    });
     all.filter(|name| trace.is_constant(name)).map(String::from).collect()
 }
 
