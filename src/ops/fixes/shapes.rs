@@ -54,7 +54,7 @@ pub(crate) fn matmul(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId
 
 /// The shape of a product of matrices of which one has no elements: of open sizes, tract takes it
 /// for another one.
-fn of_no_terms(a: &TypedFact, b: &TypedFact) -> Option<TVec<TDim>> {
+pub(crate) fn of_no_terms(a: &TypedFact, b: &TypedFact) -> Option<TVec<TDim>> {
     if a.datum_type != b.datum_type || !is_empty(a) && !is_empty(b) {
         return None;
     }

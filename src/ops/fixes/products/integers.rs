@@ -16,6 +16,7 @@ use tract_onnx::tract_hir::ops::matmul::MatMulInference;
 use super::convolution::{EXACT, INTEGERS, Places, QUANTIZED, constant, is_byte, less_zero, reach};
 use super::requantize::Requantize;
 use crate::ops::fixes::arithmetic::product;
+use crate::ops::fixes::shapes::{of_no_terms, zeros};
 use crate::ops::host::hook::{HookSite, Instead};
 
 /// So many weights are kept as FLOATs, which are four times as large, where tract has VNNI for
@@ -68,7 +69,11 @@ fn product_of_floats(
     #[allow(clippy::cast_precision_loss, reason = "they are of 9 bits")]
     let weights = weights.mapv(|weight| weight as f32).into_tensor();
     let weights = model.add_const(site.part("weights"), weights)?;
-    let sum = MatMulInference::default().wire(&site.part("sum"), model, &[data, weights])?;
+    let name = site.part("sum");
+    let sum = match of_no_terms(model.outlet_fact(data)?, model.outlet_fact(weights)?) {
+        Some(shape) => zeros(model, &name, f32::datum_type(), shape)?,
+        None => MatMulInference::default().wire(&name, model, &[data, weights])?,
+    };
     Ok(sum.first().copied())
 }
 
