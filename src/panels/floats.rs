@@ -17,7 +17,7 @@ const WIDTH: usize = size_of::<f32>();
 const AT_ONCE: usize = 64;
 
 /// How many bytes are kept at most: those of a block of a large matrix, and of most others.
-const KEPT: usize = 40 << 20;
+pub(super) const KEPT: usize = 40 << 20;
 
 /// Memory of panels that nobody uses any more, for the next ones, which may be smaller.
 #[derive(Clone, Default)]

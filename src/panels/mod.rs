@@ -3,13 +3,15 @@
 //! memory holds, and memory's bandwidth moves, what the file has, and the kernels read the same
 //! bits as of FLOAT.
 //!
-//! - `codes`: integers of few bits in blocks, each with a scale and a zero point
+//! - `rows`: integers of few bits in blocks, each with a scale and a zero point
+//! - `codes`: panels of such rows
 //! - `floats`: FLOAT, of what is packed a part at a time while it is read
 
 #![expect(unsafe_code, reason = "tract has a buffer for a panel, which it gives by its address")]
 
-pub(crate) mod codes;
+mod codes;
 pub(crate) mod floats;
+pub(crate) mod rows;
 
 use std::alloc::Layout;
 use std::fmt;
@@ -23,8 +25,9 @@ use tract_onnx::tract_core::tract_linalg::mmm::{
 };
 use tract_onnx::tract_core::tract_linalg::pack::PackedFormat;
 
-use self::codes::PanelCodes;
+use self::codes::{PanelCodes, RowCodes};
 use self::floats::{FloatPanels, PanelRoom};
+use self::rows::{QuantizedRows, RowSizes};
 use crate::cast::element_type::ElementType;
 use crate::cast::kernel::level::Level;
 use crate::cast::kernel::loops::Kernel;
@@ -51,6 +54,8 @@ enum PanelElements {
         kernel: Arc<dyn Kernel>,
     },
     Codes(PanelCodes),
+    /// Many codes of a product that is computed once, for which there is no room.
+    Rows(RowCodes),
     Float(FloatPanels),
 }
 
@@ -72,18 +77,37 @@ impl Panels {
         Ok(Some(Panels::new(format, size, PanelElements::Half { packed: *packed, kernel })))
     }
 
-    /// Those of rows of codes, in memory that others had; `None` where the panels are to be in
-    /// another format than FLOAT's, or of an odd number of rows.
+    /// Those of rows of codes, packed into memory that others had; `None` where the panels are to
+    /// be in another format than FLOAT's, or of an odd number of rows.
     pub(crate) fn of_codes(
         format: &dyn MMMInputFormat,
-        rows: &codes::QuantizedRows,
+        rows: &QuantizedRows,
+        room: &PanelRoom,
+    ) -> Option<Panels> {
+        let format = float(format).filter(|_| Panels::take_codes(format))?;
+        let codes = PanelCodes::new(rows, format.r, room);
+        Some(Panels::new(format, rows.shape(), PanelElements::Codes(codes)))
+    }
+
+    /// As [`Panels::of_codes`], for a product that is computed once, of what [`RowSizes::read`]
+    /// reads: codes for which no room would be kept stay as they are until a panel is asked for.
+    /// Fails where that does.
+    pub(crate) fn of_rows(
+        format: &dyn MMMInputFormat,
+        sizes: RowSizes,
+        tensors: [Arc<Tensor>; 3],
         room: &PanelRoom,
     ) -> TractResult<Option<Panels>> {
+        let [codes, scales, zeros] = &tensors;
+        if codes.len() <= floats::KEPT {
+            let pack = |rows: &QuantizedRows| Ok(Panels::of_codes(format, rows, room));
+            return sizes.read([codes, scales, zeros], pack);
+        }
         let Some(format) = float(format).filter(|_| Panels::take_codes(format)) else {
             return Ok(None);
         };
-        let codes = PanelCodes::new(rows, format.r, room);
-        Ok(Some(Panels::new(format, [rows.k, rows.n], PanelElements::Codes(codes))))
+        let rows = RowCodes::new(sizes, tensors, format.r)?;
+        Ok(Some(Panels::new(format, [sizes.k, sizes.n], PanelElements::Rows(rows))))
     }
 
     /// Whether panels of a format may be those of codes: of FLOAT, and an even number of rows.
@@ -110,6 +134,7 @@ impl Panels {
                 kernel.run(self.0.level, bytes.context("a panel of the operand")?, to);
             }
             PanelElements::Codes(codes) => codes.write(panel, self.0.level, to),
+            PanelElements::Rows(rows) => rows.write(panel, self.0.level, to)?,
             PanelElements::Float(_) => bail!("{self} is FLOAT where it is"),
         }
         Ok(())

@@ -13,8 +13,8 @@ use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::Patch;
 use crate::ops::host::saved::save;
 use crate::panels::Panels;
-use crate::panels::codes::QuantizedRows;
 use crate::panels::floats::PanelRoom;
+use crate::panels::rows::RowSizes;
 
 /// N rows of K elements of [`QuantizedRows`]: its inputs are the codes, the scales and the zero
 /// points.
@@ -34,30 +34,14 @@ save!(Unpack, "tract_onnx_cast_unpack", { n, k, block, bits }, |op| {
 });
 
 impl Unpack {
-    /// What is to be unpacked, as sound as the operator says.
-    fn rows<T>(
-        &self,
-        inputs: [&Tensor; 3],
-        read: impl FnOnce(&QuantizedRows) -> TractResult<T>,
-    ) -> TractResult<T> {
-        let [codes, scales, zeros] = inputs;
-        let [codes, zeros] = [codes, zeros].map(Tensor::try_as_plain_ram);
-        let (codes, zeros, scales) = (codes?, zeros?, scales.try_as_plain_ram()?);
-        let (codes, zeros) = (codes.as_slice::<u8>()?, zeros.as_slice::<u8>()?);
+    fn sizes(&self) -> RowSizes {
         let Unpack { n, k, block, bits } = *self;
-        let rows =
-            QuantizedRows { n, k, block, bits, codes, scales: scales.as_slice::<f32>()?, zeros };
-        let blocks = n.checked_mul(rows.blocks());
-        let bytes = blocks.and_then(|blocks| blocks.checked_mul(block / (8 / bits)));
-        let is_sound = bytes == Some(codes.len())
-            && blocks == Some(rows.scales.len())
-            && blocks == Some(zeros.len());
-        ensure!(is_sound, "{self:?} has other codes, scales or zero points");
-        read(&rows)
+        RowSizes { n, k, block, bits }
     }
 
     fn unpacked(&self, inputs: [&Tensor; 3]) -> TractResult<Tensor> {
-        self.rows(inputs, |rows| Tensor::from_shape(&[self.n, self.k], &rows.floats()))
+        let floats = self.sizes().read(inputs, |rows| Ok(rows.floats()))?;
+        Tensor::from_shape(&[self.n, self.k], &floats)
     }
 
     /// The inputs, where they are constant.
@@ -161,8 +145,8 @@ impl TypedOp for Unpack {
             return if can_pack { self.pack_as_run(&packing, model, node) } else { Ok(None) };
         };
         let panels = if is_plain {
-            self.rows(inputs, |rows| {
-                Panels::of_codes(&*packing.format, rows, &PanelRoom::default())
+            self.sizes().read(inputs, |rows| {
+                Ok(Panels::of_codes(&*packing.format, rows, &PanelRoom::default()))
             })?
         } else {
             None
@@ -201,8 +185,8 @@ impl EvalOp for PackCodes {
 
     fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let (codes, scales, zeros) = args_3!(inputs);
-        let pack = |rows: &QuantizedRows| Panels::of_codes(&*self.format, rows, &self.room);
-        let panels = self.of.rows([&codes, &scales, &zeros], pack)?;
+        let tensors = [codes, scales, zeros].map(TValue::into_arc_tensor);
+        let panels = Panels::of_rows(&*self.format, self.of.sizes(), tensors, &self.room)?;
         let packed: Box<dyn MMMInputValue> = Box::new(panels.context("panels of codes")?);
         let shape = self.fact.shape.as_concrete().context("a known shape")?;
         let storage = PackedMatrixStorage::new_batched(shape, tvec![packed]);
