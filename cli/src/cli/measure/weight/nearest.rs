@@ -57,12 +57,12 @@ impl<'a> NearestReader<'a> {
         let NearestReader { half_steps, found } = self;
         let mut sums = found.take()?;
         let (mut is_near, mut bound) = ([want.len(), got.len()] == [places.len(); 2], 0.0f64);
-        half_steps.each_run(places.clone(), |run, half_steps| {
+        half_steps.each_run(places.clone(), |run, scales| {
             let sides = want.get(run.clone()).zip(got.get(run));
             let of_run = sides.and_then(|sides| {
                 Level::best().run(
                     #[inline(always)]
-                    || bound_of(sides, half_steps),
+                    || bound_of(sides, half_steps, scales),
                 )
             });
             (is_near, bound) = (is_near && of_run.is_some(), bound.max(of_run.unwrap_or(0.0)));
@@ -84,25 +84,29 @@ impl<'a> NearestReader<'a> {
     }
 }
 
-/// The largest of the bounds of values that have one step, or each its own; `None` where one is
+/// The largest of the bounds of values that have one scale, or each its own; `None` where one is
 /// farther off than its bound, or no number.
 #[inline(always)]
-fn bound_of<T: Held>((want, got): (&[T], &[T]), half_steps: &[f64]) -> Option<f64> {
-    let bound = |half_step: f64| half_step * (1.0 + ROUNDED);
+fn bound_of<T: Held>(
+    (want, got): (&[T], &[T]),
+    half_steps: &CodeScales,
+    scales: &[f32],
+) -> Option<f64> {
+    let bound = |scale: f32| half_steps.step(scale) * (1.0 + ROUNDED);
     let off = |(want, got): (&T, &T)| -> f64 { (*got).into() - (*want).into() };
     // Words are counted and held against one another side by side, and order as what is not
     // negative does.
     let is_near = |off: f64, bound: f64| u64::from(off.abs() <= bound);
-    let (near, most) = match half_steps {
+    let (near, most) = match scales {
         [one] => {
             let most = bound(*one);
             (zip(want, got).map(|pair| is_near(off(pair), most)).sum::<u64>(), most)
         }
         _ => {
-            let pairs = zip(zip(want, got), half_steps);
-            let near = pairs.map(|(pair, step)| is_near(off(pair), bound(*step))).sum::<u64>();
-            let most = half_steps.iter().map(|step| step.to_bits()).max().unwrap_or(0);
-            (near, bound(f64::from_bits(most)))
+            let pairs = zip(zip(want, got), scales);
+            let near = pairs.map(|(pair, scale)| is_near(off(pair), bound(*scale))).sum::<u64>();
+            let sizes = scales.iter().map(|scale| bound(*scale).to_bits());
+            (near, f64::from_bits(sizes.max().unwrap_or(0)))
         }
     };
     (near == want.len() as u64).then_some(most)

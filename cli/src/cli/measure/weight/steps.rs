@@ -5,15 +5,20 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tract_onnx::pb::AttributeProto;
+use tract_onnx::prelude::Tensor;
+use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::SharedTensor;
 use tract_onnx_cast::kernel::Level;
 
 use crate::cli::measure::reach::relative;
-use crate::cli::measure::reals::reals;
+use crate::cli::tensor::cast;
 
 /// How far scales put the values off that they scale, and which of a weight's elements have which.
 pub(crate) struct CodeScales {
-    scales: Vec<f64>,
+    /// FLOAT: of a large weight they are many, and stay what was read.
+    scales: Arc<Tensor>,
+    /// How many steps codes are off.
+    steps: f64,
     /// How many elements there are along the axis of the scales, and behind each.
     size: usize,
     behind: usize,
@@ -39,13 +44,15 @@ impl CodeScales {
         scale: &SharedTensor,
         steps: f64,
     ) -> Option<CodeScales> {
-        // What a scale that is no number makes of two codes is one value.
-        let step = |x: &f64| if x.is_finite() { x.abs() * steps } else { 0.0 };
-        let mut scales = reals(scale.0, &scale.1)?;
-        scales.iter_mut().for_each(|scale| *scale = step(scale));
+        let (ty, scale) = scale;
+        let scales = match ty {
+            ElementType::Float => scale.clone(),
+            _ => Arc::new(cast(*ty, scale, ElementType::Float).ok()?),
+        };
+        scales.try_as_plain_ram().ok()?;
         if scales.len() == 1 {
             let behind = codes.iter().product();
-            return Some(CodeScales { scales, size: 1, behind, block: None });
+            return Some(CodeScales { scales, steps, size: 1, behind, block: None });
         }
         let axis = axis(attributes, codes.len())?;
         let size = *codes.get(axis)?;
@@ -57,23 +64,35 @@ impl CodeScales {
             Some(block) => *wanted.get_mut(axis)? = size.div_ceil(block),
             None => wanted = vec![size],
         }
-        let is_laid_out = scale.1.shape() == wanted && behind > 0 && size > 0;
-        is_laid_out.then_some(CodeScales { scales, size, behind, block })
+        let is_laid_out = scale.shape() == wanted && behind > 0 && size > 0;
+        is_laid_out.then_some(CodeScales { scales, steps, size, behind, block })
+    }
+
+    fn scales(&self) -> &[f32] {
+        let held = self.scales.as_plain_ram();
+        held.and_then(|held| held.as_slice().ok()).unwrap_or_default()
+    }
+
+    /// How far a scale puts values off.
+    #[inline(always)]
+    pub(crate) fn step(&self, scale: f32) -> f64 {
+        let step = f64::from(scale).abs() * self.steps;
+        // What a scale that is no number makes of two codes is one value.
+        if step < f64::INFINITY { step } else { 0.0 }
     }
 
     /// Gives elements that have one scale to a function, or ones that have each its own: which of
-    /// those at these places, counted from the first of them, and how far the scale puts them off,
-    /// or each of them.
+    /// those at these places, counted from the first of them, and the scale, or each of them.
     pub(crate) fn each_run(
         &self,
         places: Range<usize>,
-        mut take: impl FnMut(Range<usize>, &[f64]),
+        mut take: impl FnMut(Range<usize>, &[f32]),
     ) {
-        let mut place = places.start;
+        let (mut place, all) = (places.start, self.scales());
         while place < places.end {
             let (run, scale, is_one) = self.run(place);
             let run = run.clamp(1, places.end - place);
-            let scales = self.scales.get(scale..scale + if is_one { 1 } else { run });
+            let scales = all.get(scale..scale + if is_one { 1 } else { run });
             let start = place - places.start;
             take(start..start + run, scales.unwrap_or_default());
             place += run;
@@ -108,8 +127,9 @@ impl CodeScales {
                 let run = run.clamp(1, left.len());
                 let (some, others) = left.split_at_mut(run);
                 let last = if is_one { first } else { first + run - 1 };
-                let scales = self.scales.get(first..=last).unwrap_or_default().iter().cycle();
-                some.iter_mut().zip(scales).for_each(|(power, x)| *power += factor * x * x);
+                let scales = self.scales().get(first..=last).unwrap_or_default().iter().cycle();
+                let steps = scales.map(|scale| self.step(*scale));
+                some.iter_mut().zip(steps).for_each(|(power, x)| *power += factor * x * x);
                 (left, place) = (others, place + run);
             }
             row = end;
@@ -119,13 +139,13 @@ impl CodeScales {
 
     /// Gives each place to a function, with that of its scale and how far it puts the value off.
     pub(crate) fn each_scale(&self, places: Range<usize>, mut take: impl FnMut(usize, usize, f64)) {
-        let mut start = places.start;
+        let (mut start, scales) = (places.start, self.scales());
         while start < places.end {
             let (run, first, is_one) = self.run(start);
             let end = places.end.min(start + run.max(1));
             for place in start..end {
                 let scale = if is_one { first } else { first + place - start };
-                take(place, scale, self.scales.get(scale).copied().unwrap_or_default());
+                take(place, scale, self.step(scales.get(scale).copied().unwrap_or_default()));
             }
             start = end;
         }
@@ -183,10 +203,11 @@ impl CodeSteps {
 
     /// Puts how far elements may be off that have one scale, or each its own.
     #[inline(always)]
-    fn put(&self, scales: &[f64], values: &[f64], doubts: &mut [f64]) {
+    fn put(&self, scales: &[f32], values: &[f64], doubts: &mut [f64]) {
         // The compiler does not know that these stay the same while doubts are written.
         let (share, least) = (self.share, self.least);
-        let doubt = |scale: f64, x: f64| scale + (least + relative(x, share));
+        let of_scales = &*self.scales;
+        let doubt = |scale: f32, x: f64| of_scales.step(scale) + (least + relative(x, share));
         let places = doubts.iter_mut().zip(values);
         match scales {
             [scale] => places.for_each(|(place, x)| *place = doubt(*scale, *x)),
