@@ -96,7 +96,7 @@ impl Supervisor {
         loop {
             let mut worker = match self.worker.take() {
                 Some(worker) => worker,
-                None => Worker::start(timeout, large(engine, request.model()))
+                None => Worker::start(timeout, tunables(engine, request.model()))
                     .context("cannot start a second process")?,
             };
             let (is_fresh, start) = (worker.answers == 0, Instant::now());
@@ -237,23 +237,25 @@ struct Worker {
 /// What glibc's allocator is set by.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
-/// From how many bytes on memory goes back to the system when it is freed, however often it was
-/// asked for. What is smaller is wanted again by the next layer: mapped anew each time, its pages
-/// would be most of what the system does. But a plan gives up its weights while it packs them, and
-/// packed they are a little larger: what is freed has no room for them. And between the layers of a
-/// very large model what is kept would be more than all that is held.
-fn large(engine: Engine, model: &Path) -> u64 {
-    let many_weights: u64 = match engine {
-        Engine::Plan => 128 << 20,
-        Engine::Nodes => 1 << 30,
+/// How glibc's allocator is set for a model. Memory goes back to the system when it is freed from
+/// so many bytes on, however often it was asked for. What is smaller is wanted again by the next
+/// layer: mapped anew each time, its pages would be most of what the system does. But a plan gives
+/// up its weights while it packs them, and packed they are a little larger: what is freed has no
+/// room for them. It cuts what a layer multiplies by into parts of a few MiB. Memory that is asked
+/// for anew each time is in huge pages.
+fn tunables(engine: Engine, model: &Path) -> String {
+    const TRIM: &str = "glibc.malloc.trim_threshold=67108864";
+    const MANY_WEIGHTS: u64 = 128 << 20;
+    let (kept, huge) = match engine {
+        Engine::Plan if model_bytes(model) >= MANY_WEIGHTS => (1 << 20, 1),
+        Engine::Plan => (32 << 20, 1),
+        Engine::Nodes => (32 << 20, 0),
     };
-    // A plan cuts what a layer multiplies by into parts of a few MiB.
-    let least = if engine == Engine::Plan { 1 << 20 } else { 4 << 20 };
-    if model_bytes(model) >= many_weights { least } else { 32 << 20 }
+    format!("glibc.malloc.mmap_threshold={kept}:{TRIM}:glibc.malloc.hugetlb={huge}")
 }
 
 impl Worker {
-    fn start(timeout: Option<Duration>, large: u64) -> anyhow::Result<Worker> {
+    fn start(timeout: Option<Duration>, tunables: String) -> anyhow::Result<Worker> {
         let mut command = Command::new(std::env::current_exe()?);
         // An interrupt from the terminal is for the process that the user started. When that is
         // gone, the worker tidies up.
@@ -262,9 +264,7 @@ impl Worker {
         // Weights come and go: what glibc keeps of them for later would be most of the memory.
         if [TUNABLES, "MALLOC_MMAP_THRESHOLD_"].iter().all(|name| std::env::var_os(name).is_none())
         {
-            let threshold = format!("glibc.malloc.mmap_threshold={large}");
-            let others = "glibc.malloc.trim_threshold=67108864:glibc.malloc.hugetlb=1";
-            command.env(TUNABLES, format!("{threshold}:{others}"));
+            command.env(TUNABLES, tunables);
         }
         let mut child = command
             .env(WORKER_VARIABLE, "1")
