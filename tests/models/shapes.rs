@@ -269,6 +269,73 @@ fn an_open_batch_of_one_is_multiplied_by_each_of_the_other() {
         run(true, 3).expect_err("a batch of 3 by one of 2");
     }
 }
+
+/// Nothing in the model says that these are vectors, and zero points are computed.
+#[test]
+fn a_product_of_a_vector_of_codes_has_one_axis_less() {
+    let products: [(ElementType, Product); 2] = [
+        (Int32, |sketch| sketch.node("MatMulInteger", &["x", "w", "zero", "none"], &["y"], vec![])),
+        (Uint8, |sketch| {
+            let inputs = ["x", "scale", "zero", "w", "scale", "none", "scale", "zero"];
+            sketch.node("QLinearMatMul", &inputs, &["y"], vec![])
+        }),
+    ];
+    let reshaped = |sketch: Sketch, name: &str, dims: &[i64]| {
+        let (from, shape) = (format!("{name}-held"), format!("{name}-shape"));
+        let size = dims.iter().product();
+        sketch.input(&from, Uint8, &[size]).initializer(int64(&shape, dims)).node(
+            "Reshape",
+            &[&from, &shape],
+            &[name],
+            vec![],
+        )
+    };
+    for (ty, product) in products {
+        for (x, w, y) in [
+            (&[3][..], &[3, 2][..], &[2][..]),
+            (&[3], &[2, 3, 2], &[2, 2]),
+            (&[2, 3], &[3], &[2]),
+            (&[2, 2, 3], &[3], &[2, 2]),
+            (&[3], &[3], &[]),
+        ] {
+            let sketch = reshaped(reshaped(Sketch::new(), "x", x), "w", w)
+                .input("number", Int32, &[])
+                .cast("number", Uint8, "zero")
+                .initializer(tensor("scale", Float, &[0.5]))
+                .initializer(tensor("none", Uint8, &[1.]));
+            let sketch = product(sketch).output("y", ty, y);
+            let codes = |dims: &[i64]| -> Tensor {
+                let codes = (0..dims.iter().product::<i64>()).map(|x| x as u8 * 3);
+                tensor1(&codes.collect::<Vec<u8>>())
+            };
+            let inputs = vec![codes(x), codes(w), tensor0(4i32)];
+            let made = sketch.run(inputs).expect("a product of a vector");
+            let sum = |row: i64, matrix: i64, column: i64, columns: i64| -> i64 {
+                let of =
+                    |k: i64| (3 * (row * 3 + k) - 4, 3 * ((matrix * 3 + k) * columns + column) - 1);
+                (0..3).map(of).map(|(x, w)| x * w).sum()
+            };
+            let columns = if w.len() > 1 { 2 } else { 1 };
+            let rows = x.iter().product::<i64>() / 3;
+            let matrices = w.iter().product::<i64>() / 3 / columns;
+            let each = (0..matrices).flat_map(|matrix| {
+                (0..rows).flat_map(move |row| (0..columns).map(move |column| (row, matrix, column)))
+            });
+            let wanted = each.map(|(row, matrix, column)| sum(row, matrix, column, columns));
+            let wanted: Vec<i64> = if ty == Int32 {
+                wanted.collect()
+            } else {
+                let code = |sum: i64| (sum as f64 * 0.25 / 0.5).round_ties_even() as i64 + 4;
+                wanted.map(|sum| code(sum).clamp(0, 255)).collect()
+            };
+            let shape: Vec<usize> = y.iter().map(|size| *size as usize).collect();
+            let wanted = Tensor::from_shape(&shape, &wanted).expect("as many");
+            let wanted = wanted.cast_to_dt(ty.datum_type()).expect("numbers").into_owned();
+            assert_eq!(made, [wanted], "{x:?} by {w:?}");
+        }
+    }
+}
+
 /// Of `Einsum` one term is multiplied by all of the others.
 #[test]
 fn an_open_number_of_terms_is_that_of_the_other_operand() {

@@ -23,12 +23,18 @@ use crate::ops::host::hook::{HookSite, Instead};
 /// codes, and where it has not.
 const FEW: [usize; 2] = [1 << 18, 1 << 20];
 
+/// What wires a product.
+type Product = fn(&HookSite, &mut TypedModel, &[OutletId]) -> Instead;
+
 /// Wires `MatMulInteger`.
 pub(crate) fn matmul_integer(
     site: &HookSite,
     model: &mut TypedModel,
     inputs: &[OutletId],
 ) -> Instead {
+    if let Some(product) = of_vectors(site, model, inputs, (INTEGERS, matmul_integer))? {
+        return Ok(Some(product));
+    }
     match product_of_floats(site, model, inputs, INTEGERS)? {
         Some(sum) => model.wire_node(&site.name, cast(DatumType::I32), &[sum]).map(Some),
         None => product::matmul_integer(site, model, inputs),
@@ -42,6 +48,9 @@ pub(crate) fn qlinear_matmul(
     inputs: &[OutletId],
 ) -> Instead {
     const CHANNELS: usize = 1;
+    if let Some(product) = of_vectors(site, model, inputs, (QUANTIZED, qlinear_matmul))? {
+        return Ok(Some(product));
+    }
     let [data, weights, output, zero] = [1, 4, 6, 7].map(|place| site.given(inputs, place));
     let last = Requantize::of(model, CHANNELS, &[data, weights, output, zero, None])?;
     let Some((op, scale, bias)) = last else { return Ok(None) };
@@ -51,6 +60,41 @@ pub(crate) fn qlinear_matmul(
     let scale = model.add_const(site.part("scale"), scale)?;
     let bias = model.add_const(site.part("bias"), bias)?;
     model.wire_node(&site.name, op, &[sum, scale, bias]).map(Some)
+}
+
+/// Wires a product of a vector, of whose zero point tract makes a matrix, as that of a row or a
+/// column.
+fn of_vectors(
+    site: &HookSite,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+    ([data, _, weights, _], product): (Places, Product),
+) -> Instead {
+    let (mut operands, mut added) = (inputs.to_vec(), vec![]);
+    for (axis, place) in [data, weights].into_iter().enumerate() {
+        let operand = operands.get_mut(place).context("an operand")?;
+        if model.outlet_fact(*operand)?.rank() == 1 {
+            let name = site.part(&format!("matrix-{axis}"));
+            let matrix = model.wire_node(name, AxisOp::Add(axis), &[*operand])?;
+            *operand = matrix.first().copied().context("an output")?;
+            added.push(axis);
+        }
+    }
+    if added.is_empty() {
+        return Ok(None);
+    }
+    let of_matrices = site.named(site.part("matrix"));
+    let mut made = match product(&of_matrices, model, &operands)? {
+        Some(made) => made,
+        None => of_matrices.wire_stock(model, &operands)?,
+    };
+    let product = made.first().context("an output")?;
+    let before = model.outlet_fact(*product)?.rank().checked_sub(2).context("a matrix")?;
+    while let Some(axis) = added.pop() {
+        let name = if added.is_empty() { site.name.clone() } else { site.part("vector") };
+        made = model.wire_node(name, AxisOp::Rm(before + axis), &made)?;
+    }
+    Ok(Some(made))
 }
 
 /// Wires the sums as FLOATs, where they are exact and fast.
