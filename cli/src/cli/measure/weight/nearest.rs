@@ -105,8 +105,9 @@ fn bound_of<T: Held>(
         _ => {
             let pairs = zip(zip(want, got), scales);
             let near = pairs.map(|(pair, scale)| is_near(off(pair), bound(*scale))).sum::<u64>();
-            let sizes = scales.iter().map(|scale| bound(*scale).to_bits());
-            (near, f64::from_bits(sizes.max().unwrap_or(0)))
+            let sizes = scales.iter().map(|scale| scale.abs().to_bits());
+            // A scale that is no number makes none either, so that its values are not near.
+            (near, bound(f32::from_bits(sizes.max().unwrap_or(0))))
         }
     };
     (near == want.len() as u64).then_some(most)
