@@ -175,6 +175,9 @@ pub(super) fn measure(
         let changed = measured.weights.as_ref().map_or(&[][..], |weights| &weights.changed);
         let is_same = measured.outputs.iter().chain(&measured.saved).all(|tensor| tensor.identical);
         let local = inside.local(changed, is_same)?;
+        if let (Ok(local), Some(weights)) = (&local, &mut measured.weights) {
+            weights.excuse(&local.moved);
+        }
         measured.judge(request, sides, local);
     }
     if (request.all_tensors || measured.failed())

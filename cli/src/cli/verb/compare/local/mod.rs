@@ -2,7 +2,8 @@
 //!
 //! `subject` is what there is to look into, `trace` what a run of each side node by node has shown,
 //! `links` says which values are to be one, `walk` holds what each node makes of the reference's
-//! inputs against what the reference made, as often as `rounds` says, `doubt` is how much of the
+//! inputs against what the reference made, as often as `rounds` says, `moved` is what layers have of one
+//! another, `doubt` is how much of the
 //! difference rounding explains, `fault` what the rest looks like by what its `nodes` are, `band`
 //! how far the conversion's roundings may put its outputs, and `judge` the verdict. `exact_inputs`
 //! and `reference_weights` are what inputs and weights of the conversion are roundings of, `site`
@@ -20,6 +21,7 @@ mod exact_inputs;
 mod fault;
 mod judge;
 mod links;
+mod moved;
 mod nodes;
 mod numbers;
 mod quantizers;
@@ -53,10 +55,11 @@ use exact_inputs::{inputs_of, other_inputs, saved_inputs, set_inputs};
 use fault::Fault;
 pub(super) use judge::{Grounds, judge};
 use links::{Link, Links, links};
+use moved::{Moved, Search, WeightSources};
 use nodes::region;
 use quantizers::Wrong;
 use reference_weights::ReferenceWeights;
-use rounds::Rounds;
+use rounds::{Rounds, Walked};
 use site::{Site, Sites};
 pub(super) use subject::Subject;
 pub(super) use trace::{Trace, Traces};
@@ -81,6 +84,8 @@ pub(super) struct Local {
     quantizers: Vec<Wrong>,
     /// The nodes that take constants, with their operators.
     pub(super) takers: HashMap<String, (String, String)>,
+    /// The weights of the reference that are others as channels were moved, and right.
+    pub(super) moved: HashSet<String>,
     /// Where in the order of computation nodes stand.
     pub(super) places: HashMap<String, usize>,
     /// The element types in which the models compute and store.
@@ -128,6 +133,8 @@ struct First<'a> {
     traces: Rc<Traces>,
     links: Links,
     weights: ReferenceWeights<'a>,
+    /// What was found to be moved.
+    moved: Rc<Moved>,
     /// Of the first set.
     band: Option<Band>,
 }
@@ -181,10 +188,11 @@ impl<'a> LocalComparison<'a> {
                 let mut links = links(trace_a, trace_b, outputs, &self.subject.weights)?;
                 let (holder, both) = (a.probed.holder(), (&**trace_a, &**trace_b, &self.model));
                 let weights = ReferenceWeights::of(self.subject, holder, both, &mut links)?;
-                First { traces: traces.clone(), links, weights, band: None }
+                let (traces, moved) = (traces.clone(), Rc::default());
+                First { traces, links, weights, moved, band: None }
             }
         };
-        let First { links, weights, band, .. } = self.first.insert(first);
+        let First { links, weights, moved, band, .. } = self.first.insert(first);
         let run_reference = &|own: &mut OwnRounding| -> TractResult<()> {
             let given = a.inputs(&given_a)?;
             match &self.reference {
@@ -193,10 +201,20 @@ impl<'a> LocalComparison<'a> {
             };
             Ok(())
         };
-        let (reference, own, inputs) = (&**trace_a, Rc::default(), inputs_b);
-        let rounds = Rounds { reference, links, weights, inputs, slack: 0.0, run_reference, own };
+        let search = Search {
+            sides: (&**trace_a, &**trace_b),
+            links,
+            sources: WeightSources {
+                model: &self.model,
+                names: &self.subject.weights,
+                held: weights,
+            },
+            outputs: outputs.iter().map(|(_, output)| output.as_str()).collect(),
+        };
+        let mut rounds = Rounds::of(trace_a, (links, weights), inputs_b, run_reference);
+        (rounds.moved, rounds.search) = (moved.clone(), Some(search));
         let walked = || rounds.walked(run);
-        let (found, mut wrong, others) = if band.is_some() {
+        let found = if band.is_some() {
             walked()?
         } else {
             let (walked, found, seeds) =
@@ -204,11 +222,13 @@ impl<'a> LocalComparison<'a> {
             (*band, self.local.seeds) = (Some(found), seeds);
             walked
         };
+        let Walked { sites, mut wrong, links: others, moved: found } = found;
         if matches!(set_a.provenance, Provenance::Random { .. }) {
             quantizers::say_made_up(&mut wrong, &self.subject.sides.holding);
         }
         others.into_iter().for_each(|others| *links = others);
-        found.all.into_iter().for_each(|site| self.sites.add(site));
+        found.into_iter().for_each(|found| *moved = found);
+        sites.all.into_iter().for_each(|site| self.sites.add(site));
         self.local.quantizers.extend(wrong);
         Ok(())
     }
@@ -237,7 +257,10 @@ impl<'a> LocalComparison<'a> {
     /// What was found; `changed` are the weights that have changed.
     pub(super) fn finish(self, changed: &[ComparedWeight]) -> Local {
         let LocalComparison { mut local, sites, first, subject, model, .. } = self;
-        let Some(First { traces, links, band, weights: held }) = first else { return local };
+        let Some(First { traces, links, band, moved, weights: held }) = first else {
+            return local;
+        };
+        local.moved = moved.weights().cloned().collect();
         let Traces { sides: (a, b), outputs } = &*traces;
         local.errors = band::both_errors((a, b, &sites), &band.unwrap_or_default());
         let is_output = |name: &str| outputs.iter().any(|(_, output)| output == name);
@@ -285,20 +308,14 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
         let shared = |tensor: &OnnxTensor| (tensor.element_type(), tensor.tensor().clone().into());
         let names = model_b.input_names().into_iter().map(String::from);
         let weights = ReferenceWeights::default();
-        let rounds = Rounds {
-            reference: &saved,
-            links: &links,
-            weights: &weights,
-            inputs: names.zip(given.iter().map(shared)).collect(),
-            slack: SAVED,
-            run_reference: &|_| Ok(()),
-            own: Rc::default(),
-        };
+        let inputs = names.zip(given.iter().map(shared)).collect();
+        let mut rounds = Rounds::of(&saved, (&links, &weights), inputs, &|_| Ok(()));
+        rounds.slack = SAVED;
         let run = |walk: &mut Walk| -> TractResult<()> {
             model_b.run_observed(given.clone(), walk)?;
             Ok(())
         };
-        let (found, ..) = rounds.walked(run)?;
+        let Walked { sites: found, .. } = rounds.walked(run)?;
         found.all.into_iter().for_each(|site| sites.add(site));
         last = Some((saved, trace, links));
     }

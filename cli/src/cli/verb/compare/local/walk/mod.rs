@@ -35,6 +35,7 @@ use tract_onnx_cast::{ElementType, Result};
 
 use super::doubt::{Carried, Doubt, Twin, doubts, is_told_at_once};
 use super::links::Links;
+use super::moved::Moved;
 use super::numbers::{cast, is_computed_in, numbers, shaped, wide};
 use super::quantizers::Quantizers;
 use super::reference_weights::ReferenceWeights;
@@ -68,6 +69,8 @@ pub(super) struct Walk<'a> {
     pub(super) made: HashMap<String, SharedTensor>,
     /// How far its own rounding puts values of the reference off.
     pub(super) own: Rc<Own>,
+    /// What was moved between layers: values whose channels are not the reference's.
+    pub(super) moved: Rc<Moved>,
     /// Values that are not replaced where they deviate, though their pairs are sure.
     pub(super) loose: HashSet<String>,
     /// The nodes in their order: what they take, and what they make.
@@ -140,6 +143,7 @@ impl<'a> Walk<'a> {
             slack,
             made,
             own: Rc::default(),
+            moved: Rc::default(),
             loose,
             order,
             added: HashSet::new(),
