@@ -172,8 +172,7 @@ impl<'a> LocalComparison<'a> {
         let ((a, b), given_a, given_b) = (self.sides, set_a.tensors()?, set_b.tensors()?);
         let inputs_b = inputs_of(a, b, (&given_a, &given_b));
         let given = || b.inputs(&given_b);
-        let sides = self.written_out(&traces.sides, (a.inputs(&given_a)?, given()?))?;
-        let traces = Rc::new(Traces { sides, outputs: traces.outputs.clone() });
+        let traces = self.written_out(&traces, (a.inputs(&given_a)?, given()?))?;
         let Traces { sides: (trace_a, trace_b), outputs } = &*traces;
         let at_once =
             b.probed.loader.runs_at_once([&a.probed.proto, &b.probed.proto], trace_b.bytes());
@@ -201,18 +200,11 @@ impl<'a> LocalComparison<'a> {
             };
             Ok(())
         };
-        let search = Search {
-            sides: (&**trace_a, &**trace_b),
-            links,
-            sources: WeightSources {
-                model: &self.model,
-                names: &self.subject.weights,
-                held: weights,
-            },
-            outputs: outputs.iter().map(|(_, output)| output.as_str()).collect(),
-        };
         let mut rounds = Rounds::of(trace_a, (links, weights), inputs_b, run_reference);
-        (rounds.moved, rounds.search) = (moved.clone(), Some(search));
+        let sources =
+            WeightSources { model: &self.model, names: &self.subject.weights, held: weights };
+        rounds.search = Some(Search::of(&traces, links, sources));
+        rounds.moved = moved.clone();
         let walked = || rounds.walked(run);
         let found = if band.is_some() {
             walked()?
@@ -237,9 +229,10 @@ impl<'a> LocalComparison<'a> {
     /// and their inputs. Fails when one does not run so.
     fn written_out(
         &self,
-        (trace_a, trace_b): &(Rc<Trace>, Rc<Trace>),
+        traces: &Traces,
         (given_a, given_b): (Vec<OnnxTensor>, Vec<OnnxTensor>),
-    ) -> TractResult<(Rc<Trace>, Rc<Trace>)> {
+    ) -> TractResult<Rc<Traces>> {
+        let Traces { sides: (trace_a, trace_b), outputs } = traces;
         let trace_a = match &self.reference {
             None => trace_a.clone(),
             Some(reference) => Rc::new(Trace::of(reference, given_a)?),
@@ -251,7 +244,7 @@ impl<'a> LocalComparison<'a> {
         } else {
             Rc::new(Trace::of(&self.model, given_b)?)
         };
-        Ok((trace_a, trace_b))
+        Ok(Rc::new(Traces { sides: (trace_a, trace_b), outputs: outputs.clone() }))
     }
 
     /// What was found; `changed` are the weights that have changed.

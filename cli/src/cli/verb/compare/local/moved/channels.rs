@@ -1,11 +1,16 @@
 //! Channels of tensors: each is one of the reference's channels, a number of times.
 
-/// A channel of the conversion: which one of the reference's it is, and how many times that.
+/// A channel of the conversion: which one of the reference's it is, and how many times that, and how
+/// far that factor may be off, by its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) struct Channel {
     pub(super) from: usize,
     pub(super) factor: f64,
+    pub(super) spread: f64,
 }
+
+/// How many times farther than is likely what is measured may be off.
+pub(super) const STRAY: f64 = 6.0;
 
 /// Where the elements of channels are, which some axes of a tensor tell apart: each has its first
 /// place, and all have the same places behind that.
@@ -51,7 +56,7 @@ impl Places {
             return None;
         }
         let mut moved = vec![0.0; values.len()];
-        for (first, Channel { from, factor }) in self.firsts.iter().zip(channels) {
+        for (first, Channel { from, factor, .. }) in self.firsts.iter().zip(channels) {
             let factor = if is_made_up_for { 1.0 / factor } else { *factor };
             let from = self.firsts.get(*from)?;
             for behind in &self.behind {
@@ -92,19 +97,19 @@ pub(super) fn between(
     let of = |channel: usize, from: usize| {
         let fits = |factor: f64| {
             let both = places.channel(was, from).zip(places.channel(is, channel));
-            both.zip(places.channel(off, channel))
-                .all(|((x, y), off)| (y - factor * x).abs() <= off)
+            let all = both.zip(places.channel(off, channel));
+            all.into_iter().all(|((x, y), off)| (y - factor * x).abs() <= off)
         };
-        // What is but rounded has not changed, and of zeros nothing tells how many times they are.
-        if fits(1.0) {
-            return Some(Channel { from, factor: 1.0 });
-        }
-        let factor = ratio(
+        let found = ratio(
             places.channel(was, from),
             places.channel(is, channel),
             places.channel(off, channel),
         );
-        factor.filter(|(factor, _)| fits(*factor)).map(|(factor, _)| Channel { from, factor })
+        match found {
+            Some((factor, spread)) if fits(factor) => Some(Channel { from, factor, spread }),
+            // Of what is rounded to zeros nothing tells how many times they are.
+            _ => [0.0, 1.0].into_iter().any(fits).then_some(Channel { from, ..UNKNOWN }),
+        }
     };
     let count = places.firsts.len();
     let own: Option<Vec<Channel>> = (0..count).map(|channel| of(channel, channel)).collect();
@@ -113,12 +118,24 @@ pub(super) fn between(
     }
     let mut left: Vec<usize> = (0..count).collect();
     let other = |channel: usize| {
-        let found = left.iter().enumerate();
-        let (at, found) = found.filter_map(|(at, from)| Some((at, of(channel, *from)?))).next()?;
+        let mut found = left.iter().enumerate();
+        let (at, found) = found.find_map(|(at, from)| Some((at, of(channel, *from)?)))?;
         left.remove(at);
         Some(found)
     };
     (0..count).map(other).collect()
+}
+
+/// A channel that nothing is known of.
+const UNKNOWN: Channel = Channel { from: 0, factor: 1.0, spread: f64::INFINITY };
+
+/// Channels whose factors are all 1 as far as that can be told, and but for so much, have that.
+pub(super) fn settled(channels: Vec<Channel>, least: f64) -> Vec<Channel> {
+    let is_one = |channel: &Channel| (channel.factor - 1.0).abs() <= least + STRAY * channel.spread;
+    if !channels.iter().all(is_one) {
+        return channels;
+    }
+    channels.into_iter().map(|channel| Channel { factor: 1.0, ..channel }).collect()
 }
 
 #[cfg(test)]
@@ -129,7 +146,8 @@ mod tests {
 
     fn found(is: &[f64], axes: &[usize]) -> Option<Vec<(usize, f64)>> {
         let found = between(&WAS, is, &[1e-9; 6], &Places::of(&[3, 2], axes))?;
-        Some(found.into_iter().map(|Channel { from, factor }| (from, factor)).collect())
+        let told = |channel: Channel| (channel.from, (1e6 * channel.factor).round() / 1e6);
+        Some(found.into_iter().map(told).collect())
     }
 
     #[test]
@@ -140,15 +158,14 @@ mod tests {
         let turned = [3.0, -4.0, 5.0, 6.0, 1.0, 2.0];
         assert_eq!(found(&turned, &[0]), Some(vec![(1, 1.0), (2, 1.0), (0, 1.0)]));
         assert_eq!(found(&WAS.map(|x| 3.0 * x), &[]), Some(vec![(0, 3.0)]));
-        // A channel of zeros, and one of which a single element has changed.
-        assert_eq!(found(&[0.0, 0.0, 3.0, -4.0, 5.0, 6.0], &[0]), None);
+        // One of which a single element has changed.
         assert_eq!(found(&[2.0, 4.0, 3.0, -4.0, 5.0, 6.5], &[0]), None);
     }
 
     #[test]
     fn what_is_moved_is_made_up_for() {
         let channels = [(1, 2.0), (2, 4.0), (0, 0.5)];
-        let channels = channels.map(|(from, factor)| Channel { from, factor });
+        let channels = channels.map(|(from, factor)| Channel { from, factor, spread: 0.0 });
         let places = Places::of(&[3, 2], &[0]);
         let moved = places.moved(&WAS, &channels, false);
         assert_eq!(moved, Some(vec![6.0, -8.0, 20.0, 24.0, 0.5, 1.0]));

@@ -5,9 +5,11 @@
 //! value. None of that is a fault if they make up for one another: each channel of the value is one
 //! of the reference's, so many times, as every element of the weights before it and behind it says.
 //!
-//! `channels` are what is moved, `weights` what tells it, and `search` looks for it.
+//! `channels` are what is moved, `weights` what tells it, `fits` how weights have to do with it, and
+//! `search` looks for it.
 
 mod channels;
+mod fits;
 mod search;
 mod weights;
 

@@ -7,71 +7,44 @@ use std::collections::{HashMap, HashSet};
 use super::super::links::Links;
 use super::super::nodes::region;
 use super::super::numbers::{is_computed_in, numbers};
-use super::super::trace::{Ran, Trace};
-use super::channels::{Channel, Places, between, ratio};
+use super::super::trace::{Trace, Traces};
+use super::channels::{Channel, Places, STRAY, between, ratio, settled};
+use super::fits::{
+    Carried, EVEN, Factors, Fit, Seen, Side, expected, nearest_fit, not_known, taken_fits,
+    weight_axes,
+};
 use super::weights::{BothWeights, WeightSources};
 use super::{Moved, MovedRegion, MovedValue};
 
 /// The share of a value's power that it may be off by, where it is looked for which one it is.
-const NEAR: f64 = 0.01;
+const NEAR: f64 = 0.25;
 /// So many times as far apart two readings are alike.
 const ALIKE: f64 = 1.2;
-/// So many times as far as is likely what is measured may be off.
-const STRAY: f64 = 4.0;
+/// What roundings alone make of it.
+const ROUNDED: f64 = 1e-12;
+/// How often factors are measured, each time with what the others were found to be.
+const ROUNDS: usize = 3;
 
 /// What is looked through.
 pub(in super::super) struct Search<'a> {
-    pub(in super::super) sides: (&'a Trace, &'a Trace),
-    pub(in super::super) links: &'a Links,
-    pub(in super::super) sources: WeightSources<'a>,
+    sides: (&'a Trace, &'a Trace),
+    links: &'a Links,
+    sources: WeightSources<'a>,
     /// The outputs of the conversion, which nothing makes up for.
-    pub(in super::super) outputs: HashSet<&'a str>,
-}
-
-/// Factors that several values have in common, each with how far it may be off, by its size.
-type Factors = Vec<(f64, f64)>;
-
-/// What became of the channels of a value: which of the reference's each is, and which of some
-/// factors it has.
-#[derive(Clone)]
-struct Carried {
-    set: usize,
-    axes: Vec<usize>,
-    channels: Vec<(usize, usize)>,
-}
-
-impl Carried {
-    fn channels(&self, sets: &[Factors]) -> Vec<Channel> {
-        let factors = sets.get(self.set).map(Vec::as_slice).unwrap_or_default();
-        let factor = |at: usize| factors.get(at).map_or(1.0, |(factor, _)| *factor);
-        let channels = self.channels.iter();
-        channels.map(|(from, at)| Channel { from: *from, factor: factor(*at) }).collect()
-    }
-
-    fn spread(&self, sets: &[Factors], channel: usize) -> f64 {
-        let factor = self.channels.get(channel).and_then(|(_, at)| sets.get(self.set)?.get(*at));
-        factor.map_or(0.0, |(_, spread)| *spread)
-    }
-}
-
-/// By which axes a weight makes up for a value that was moved, which is at a place among those that
-/// its node takes, and by which it moves what is made.
-#[derive(Clone, Default)]
-struct Fit {
-    taken: Option<(usize, Vec<usize>)>,
-    made: Option<Vec<usize>>,
-}
-
-/// A region that is looked at.
-struct Seen<'a> {
-    value: String,
-    nodes: (Vec<&'a Ran>, Vec<&'a Ran>),
-    taken: Vec<(String, Carried)>,
-    made: Option<Carried>,
-    weights: Vec<(String, Fit)>,
+    outputs: HashSet<&'a str>,
 }
 
 impl<'a> Search<'a> {
+    pub(in super::super) fn of(
+        traces: &'a Traces,
+        links: &'a Links,
+        sources: WeightSources<'a>,
+    ) -> Search<'a> {
+        let sides = (&*traces.sides.0, &*traces.sides.1);
+        let outputs = traces.outputs.iter().map(|(_, output)| output.as_str()).collect();
+        Search { sides, links, sources, outputs }
+    }
+
     /// What was moved, given the values that deviate, whose weights may be others.
     pub(in super::super) fn moved(&self, deviating: &HashSet<String>) -> Moved {
         let (a, b) = self.sides;
@@ -130,8 +103,8 @@ impl<'a> Search<'a> {
                 seen.push(found);
             }
         }
-        self.refine(&seen, &mut sets);
-        self.sound(seen, &sets)
+        (0..ROUNDS).for_each(|_| self.refine(&seen, &mut sets));
+        self.sound(&seen, &sets)
     }
 
     /// The weights that the nodes of a region take in the reference, the largest first.
@@ -156,7 +129,7 @@ impl<'a> Search<'a> {
     /// and how each weight has to do with that.
     fn look(&self, seen: &mut Seen, sets: &mut Vec<Factors>) {
         let Some(both) = self.value(&seen.value) else { return };
-        let mut best = both.off(None);
+        let plain = both.off(None);
         let mut handed_on: Option<(f64, Carried)> = None;
         for (name, carried) in &seen.taken {
             for carried in self.handed_on(name, carried, &both) {
@@ -167,21 +140,21 @@ impl<'a> Search<'a> {
             }
         }
         let weights = self.weights(seen);
-        let told = weights.iter().find_map(|(name, _)| {
-            let weight = self.both(seen, name)?;
-            self.told(&weight, seen, sets, &both)
-        });
+        let told = self.told(&weights, seen, sets, &both);
         let made = told.map(|(off, axes, channels)| {
             let list = channels.iter().enumerate().map(|(at, channel)| (channel.from, at));
             let carried = Carried { set: sets.len(), axes, channels: list.collect() };
             (off, carried, channels)
         });
-        best = best.min(made.as_ref().map_or(f64::INFINITY, |(off, ..)| *off));
+        let best = made.as_ref().map_or(plain, |(off, ..)| plain.min(*off));
         seen.made = match (handed_on, made) {
             // Where channels are all 0 it is handed on as well: only weights make up for it.
-            (Some((off, carried)), _) if off <= NEAR && off <= ALIKE * best => Some(carried),
-            (_, Some((off, carried, channels))) if off <= NEAR && off <= best => {
-                sets.push(channels.iter().map(|channel| (channel.factor, 0.0)).collect());
+            (Some((off, carried)), _) if off <= NEAR && off <= ALIKE * best + ROUNDED => {
+                Some(carried)
+            }
+            (_, Some((off, carried, channels))) if off <= NEAR && ALIKE * off < plain => {
+                let factors = channels.iter().map(|channel| (channel.factor, channel.spread));
+                sets.push(factors.collect());
                 Some(carried)
             }
             _ => None,
@@ -224,34 +197,44 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// What a weight says of the value that is made: by which axes and channels it is moved, and
-    /// how far the value is off by that.
+    /// What weights say of the value that is made, each alone and all together: by which axes and
+    /// channels it is moved, and how far the value is off by that.
     fn told(
         &self,
-        weight: &BothWeights,
+        weights: &[(String, usize)],
         seen: &Seen,
         sets: &[Factors],
         value: &BothValues,
     ) -> Option<(f64, Vec<usize>, Vec<Channel>)> {
-        let mut bases = vec![weight.was.clone()];
-        for place in 0..seen.taken.len() {
-            for axes in weight_axes(&weight.shape) {
-                let fit = Fit { taken: Some((place, axes)), made: None };
-                bases.extend(fit.expected(weight, seen, sets));
+        let mut all: Vec<Vec<Channel>> = vec![];
+        for weight in weights.iter().filter_map(|(name, _)| self.both(seen, name)) {
+            for fit in taken_fits(&weight, seen) {
+                let least = weight.unit + STRAY * fit.spread(seen, sets);
+                let Some(base) = fit.expected(&weight, seen, sets) else { continue };
+                for axes in weight_axes(&weight.shape) {
+                    let places = Places::of(&weight.shape, &axes);
+                    let found = between(&base, &weight.is, &weight.off, &places);
+                    let before = fit.taken.as_ref().filter(|(_, taken)| *taken == axes);
+                    let before = before.and_then(|(at, _)| seen.taken.get(*at));
+                    // Where a weight has one axis for both, what it takes is in that order already.
+                    let origin = |from: usize| match before {
+                        Some((_, carried)) => carried.channels.get(from).map_or(from, |it| it.0),
+                        None => from,
+                    };
+                    let moved =
+                        |channel: Channel| Channel { from: origin(channel.from), ..channel };
+                    let found = found.map(|found| settled(found, least));
+                    all.extend(found.map(|found| found.into_iter().map(moved).collect()));
+                }
             }
         }
+        let is_moved = |channels: &Vec<Channel>| {
+            let mut channels = channels.iter().enumerate();
+            channels.any(|(at, channel)| channel.from != at || channel.factor != 1.0)
+        };
+        all.extend(together(&all));
         let mut best: Option<(f64, Vec<usize>, Vec<Channel>)> = None;
-        for (base, axes) in bases
-            .iter()
-            .flat_map(|base| weight_axes(&weight.shape).into_iter().map(move |axes| (base, axes)))
-        {
-            let places = Places::of(&weight.shape, &axes);
-            let Some(channels) = between(base, &weight.is, &weight.off, &places) else { continue };
-            let is_own =
-                |(at, channel): (usize, &Channel)| channel.from == at && channel.factor == 1.0;
-            if channels.iter().enumerate().all(is_own) {
-                continue;
-            }
+        for channels in all.into_iter().filter(is_moved) {
             for axes in axes_of(&value.shape) {
                 let off = value.off(Some((&axes, &channels)));
                 if best.as_ref().is_none_or(|(least, ..)| off < *least) {
@@ -264,88 +247,98 @@ impl<'a> Search<'a> {
 
     /// Measures each factor by all weights that tell it.
     fn refine(&self, seen: &[Seen], sets: &mut [Factors]) {
-        let mut told: Vec<Vec<(f64, f64)>> =
-            sets.iter().map(|factors| vec![(0.0, 0.0); factors.len()]).collect();
+        let mut told: Vec<Vec<Vec<(f64, f64)>>> =
+            sets.iter().map(|factors| vec![vec![]; factors.len()]).collect();
         for seen in seen {
             for (name, fit) in &seen.weights {
                 let Some(weight) = self.both(seen, name) else { continue };
-                for (carried, axes, is_made_up_for) in fit.sides(seen) {
-                    let other = if is_made_up_for {
-                        Fit { taken: None, ..fit.clone() }
-                    } else {
-                        Fit { made: None, ..fit.clone() }
+                let sides = fit.sides(seen);
+                for side in &sides {
+                    // What is not known of a factor itself is what is asked.
+                    let others = sides.iter().filter(|other| !std::ptr::eq(*other, side));
+                    let all: Vec<&Side> = sides.iter().collect();
+                    let off = not_known(&weight, &others.collect::<Vec<_>>(), sets);
+                    let Some((made, off)) = expected(&weight, &all, sets).zip(off) else {
+                        continue;
                     };
-                    let Some(base) = other.expected(&weight, seen, sets) else { continue };
-                    let places = Places::of(&weight.shape, axes);
-                    for (channel, (from, at)) in carried.channels.iter().enumerate() {
+                    let places = Places::of(&weight.shape, side.axes);
+                    let channels = side.carried.channels(sets).into_iter();
+                    for (at, (channel, (_, place))) in
+                        channels.zip(&side.carried.channels).enumerate()
+                    {
                         let found = ratio(
-                            places.channel(&base, *from),
-                            places.channel(&weight.is, channel),
-                            places.channel(&weight.off, channel),
+                            places.channel(&made, at),
+                            places.channel(&weight.is, at),
+                            places.channel(&off, at),
                         );
-                        let sum = told.get_mut(carried.set).and_then(|set| set.get_mut(*at));
-                        let (Some((ratio, spread)), Some(sum)) = (found, sum) else { continue };
-                        let factor = if is_made_up_for { 1.0 / ratio } else { ratio };
-                        let counts = 1.0 / (spread * spread + weight.unit * weight.unit / 12.0);
-                        *sum = (sum.0 + counts * factor, sum.1 + counts);
+                        let all = told.get_mut(side.carried.set);
+                        let all = all.and_then(|set| set.get_mut(*place));
+                        let (Some((ratio, spread)), Some(all)) = (found, all) else { continue };
+                        let by = if side.is_made_up_for { 1.0 / ratio } else { ratio };
+                        all.push((by * channel.factor, spread.hypot(weight.unit / EVEN.sqrt())));
                     }
                 }
             }
         }
-        for (factor, (sum, counts)) in sets.iter_mut().flatten().zip(told.into_iter().flatten()) {
-            if counts > 0.0 {
-                *factor = (sum / counts, counts.sqrt().recip());
+        for (set, told) in sets.iter_mut().zip(told) {
+            for (factor, told) in set.iter_mut().zip(told) {
+                *factor = mean(told.into_iter()).unwrap_or(*factor);
             }
+            let all = set.iter().map(|(factor, spread)| Channel {
+                from: 0,
+                factor: *factor,
+                spread: *spread,
+            });
+            *set =
+                settled(all.collect(), 0.0).into_iter().map(|it| (it.factor, it.spread)).collect();
         }
     }
 
     /// What was moved, by regions whose weights all are what they are to be.
-    fn sound(&self, seen: Vec<Seen>, sets: &[Factors]) -> Moved {
+    fn sound(&self, seen: &[Seen], sets: &[Factors]) -> Moved {
         let mut moved = Moved::default();
         let is_taken = |value: &str| {
             seen.iter().any(|seen| seen.taken.iter().any(|(taken, _)| taken == value))
         };
-        for region in &seen {
-            let fits = |(name, fit): &(String, Fit)| {
-                let weight = self.both(region, name);
-                weight.is_some_and(|weight| fit.is_exact(&weight, region, sets))
-            };
-            let is_handed_on = |carried: &Carried| {
-                region.made.as_ref().is_some_and(|made| made.set == carried.set)
-            };
-            let takes_up = |place: usize| {
-                let mut fits = region.weights.iter().filter_map(|(_, fit)| fit.taken.as_ref());
-                fits.any(|(taken, _)| *taken == place)
-            };
-            let mut taken = region.taken.iter().enumerate();
-            let is_made = region.made.as_ref().is_none_or(|made| {
-                region.weights.iter().any(|(_, fit)| fit.made.is_some())
-                    || region.taken.iter().any(|(_, taken)| taken.set == made.set)
-            });
-            let has_end = region.made.is_none()
-                || is_taken(&region.value) && !self.outputs.contains(region.value.as_str());
-            let is_sound = is_made
-                && has_end
-                && taken.all(|(at, (_, carried))| is_handed_on(carried) || takes_up(at))
-                && region.weights.iter().all(fits);
+        for region in seen {
+            let value = &region.value;
+            let has_end = is_taken(value) && !self.outputs.contains(value.as_str());
+            let is_sound = (region.made.is_none() || has_end) && self.is_made_up_for(region, sets);
             if let Some(made) = &region.made {
-                let value = MovedValue { axes: made.axes.clone(), channels: made.channels(sets) };
-                moved.values.insert(region.value.clone(), value);
+                let (axes, channels) = (made.axes.clone(), made.channels(sets));
+                moved.values.insert(value.clone(), MovedValue { axes, channels });
             }
-            let is_other = |(_, fit): &&(String, Fit)| fit.taken.is_some() || fit.made.is_some();
+            let weights = region.weights.iter().filter(|(_, fit)| fit.is_any());
             moved.regions.push(MovedRegion {
-                value: region.value.clone(),
+                value: value.clone(),
                 taken: region.taken.iter().map(|(name, _)| name.clone()).collect(),
-                weights: region
-                    .weights
-                    .iter()
-                    .filter(is_other)
-                    .map(|(name, _)| name.clone())
-                    .collect(),
+                weights: weights.map(|(name, _)| name.clone()).collect(),
                 is_sound,
             });
         }
         moved.without(|_| false)
+    }
+
+    /// Whether all that a region takes is handed on or made up for by a weight, all that it makes
+    /// is made by one or was handed on, and each weight is what it is to be.
+    fn is_made_up_for(&self, region: &Seen, sets: &[Factors]) -> bool {
+        let fits = |(name, fit): &(String, Fit)| {
+            let weight = self.both(region, name);
+            weight.is_some_and(|weight| fit.is_exact(&weight, region, sets))
+        };
+        let made = region.made.as_ref();
+        let is_handed_on = |carried: &Carried| made.is_some_and(|made| carried.is_in(made, sets));
+        let all = || region.weights.iter().map(|(_, fit)| fit);
+        let mut taken = region.taken.iter().enumerate();
+        let is_made = made.is_none()
+            || all().any(|fit| fit.made.is_some())
+            || region.taken.iter().any(|(_, carried)| is_handed_on(carried));
+        is_made
+            && taken.all(|(at, (_, carried))| {
+                is_handed_on(carried)
+                    || all().any(|fit| fit.taken.as_ref().is_some_and(|(place, _)| *place == at))
+            })
+            && region.weights.iter().all(fits)
     }
 }
 
@@ -373,92 +366,30 @@ impl BothValues {
     }
 }
 
-impl Fit {
-    /// What a weight of the reference is to be in the conversion by this.
-    fn expected(&self, weight: &BothWeights, seen: &Seen, sets: &[Factors]) -> Option<Vec<f64>> {
-        let mut values = weight.was.clone();
-        for (carried, axes, is_made_up_for) in self.sides(seen) {
-            let places = Places::of(&weight.shape, axes);
-            values = places.moved(&values, &carried.channels(sets), is_made_up_for)?;
-        }
-        Some(values)
+/// What several measurements of a factor say together, each with its spread, by its size.
+fn mean(told: impl Iterator<Item = (f64, f64)>) -> Option<(f64, f64)> {
+    let (mut sum, mut counts) = (0.0, 0.0);
+    for (factor, spread) in told {
+        let count = 1.0 / (spread * spread).max(f64::MIN_POSITIVE);
+        (sum, counts) = (sum + count * factor, counts + count);
     }
-
-    /// What is made up for, and what is moved, each with the axes of it.
-    fn sides<'s>(&'s self, seen: &'s Seen) -> Vec<(&'s Carried, &'s [usize], bool)> {
-        let taken = self
-            .taken
-            .as_ref()
-            .and_then(|(place, axes)| Some((&seen.taken.get(*place)?.1, axes.as_slice(), true)));
-        let made = self.made.as_ref().zip(seen.made.as_ref());
-        let made = made.map(|(axes, carried)| (carried, axes.as_slice(), false));
-        taken.into_iter().chain(made).collect()
-    }
-
-    /// Whether each element is what it is to be, within its rounding and what is not known of
-    /// factors, and each channel as a whole.
-    fn is_exact(&self, weight: &BothWeights, seen: &Seen, sets: &[Factors]) -> bool {
-        let Some(expected) = self.expected(weight, seen, sets) else { return false };
-        let mut off = weight.off.clone();
-        for (carried, axes, _) in self.sides(seen) {
-            let places = Places::of(&weight.shape, axes);
-            for (channel, first) in places.firsts.iter().enumerate() {
-                let spread = carried.spread(sets, channel);
-                let found = ratio(
-                    places.channel(&expected, channel),
-                    places.channel(&weight.is, channel),
-                    places.channel(&weight.off, channel),
-                );
-                let is_one = |(ratio, own): (f64, f64)| {
-                    (ratio - 1.0).abs() <= weight.unit + STRAY * (own + spread)
-                };
-                if !found.is_none_or(is_one) {
-                    return false;
-                }
-                for at in places.behind.iter().map(|behind| first + behind) {
-                    if let (Some(off), Some(x)) = (off.get_mut(at), expected.get(at)) {
-                        *off += STRAY * spread * x.abs();
-                    }
-                }
-            }
-        }
-        let all = expected.iter().zip(&weight.is).zip(&off);
-        all.into_iter().all(|((x, y), off)| (x - y).abs() <= *off)
-    }
+    (counts > 0.0).then(|| (sum / counts, f64::sqrt(counts).recip()))
 }
 
-/// The way in which a weight has to do with what is moved by which it is nearest to what it is to
-/// be: none, if it is only rounded.
-fn nearest_fit(weight: &BothWeights, seen: &Seen, sets: &[Factors]) -> Fit {
-    let axes = weight_axes(&weight.shape);
-    let made: Vec<Option<Vec<usize>>> = [None]
-        .into_iter()
-        .chain(axes.iter().filter(|_| seen.made.is_some()).cloned().map(Some))
-        .collect();
-    let places = 0..seen.taken.len();
-    let taken = places.flat_map(|place| axes.iter().map(move |axes| Some((place, axes.clone()))));
-    let taken: Vec<_> = [None].into_iter().chain(taken).collect();
-    let fits = made.into_iter().flat_map(|made| {
-        taken.iter().map(move |taken| Fit { taken: taken.clone(), made: made.clone() })
-    });
-    let (mut nearest, mut least) = (Fit::default(), f64::INFINITY);
-    for fit in fits {
-        if fit.sides(seen).is_empty() && fit.is_exact(weight, seen, sets) {
-            return fit;
-        }
-        let Some(expected) = fit.expected(weight, seen, sets) else { continue };
-        let off = expected.iter().zip(&weight.is).map(|(x, y)| (x - y) * (x - y)).sum::<f64>();
-        if off < least {
-            (nearest, least) = (fit, off);
-        }
-    }
-    nearest
-}
-
-/// The axes by which a weight's channels may be told: none, or one.
-fn weight_axes(shape: &[usize]) -> Vec<Vec<usize>> {
-    let single = (0..shape.len()).filter(|axis| shape.get(*axis).is_some_and(|size| *size > 1));
-    [vec![]].into_iter().chain(single.map(|axis| vec![axis])).collect()
+/// What all channels say together that are in the order of the first ones.
+fn together(all: &[Vec<Channel>]) -> Option<Vec<Channel>> {
+    let first = all.iter().max_by_key(|channels| channels.len())?;
+    let is_alike = |other: &&Vec<Channel>| {
+        let mut both = first.iter().zip(*other);
+        first.len() == other.len() && both.all(|(own, other)| own.from == other.from)
+    };
+    let alike: Vec<&Vec<Channel>> = all.iter().filter(is_alike).collect();
+    let channel = |(at, own): (usize, &Channel)| {
+        let told = alike.iter().filter_map(|channels| channels.get(at));
+        let told = mean(told.map(|channel| (channel.factor, channel.spread)));
+        told.map_or(*own, |(factor, spread)| Channel { factor, spread, ..*own })
+    };
+    Some(first.iter().enumerate().map(channel).collect())
 }
 
 /// The axes by which a value's channels may be told: any of those that are longer than 1.

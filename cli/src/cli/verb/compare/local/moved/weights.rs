@@ -93,6 +93,14 @@ impl WeightSources<'_> {
                 steps(value.1.shape(), of(ran)?)?
             }
             // Behind a node that moves them each may have any of the steps.
+            Some(ran) if value.1.shape().len() == 2 && of(ran)?.len() == value.1.len() => {
+                let is_turned = all.iter().filter(|ran| ran.op == "Transpose").count() == 1;
+                let shape = value.1.shape();
+                let held: Vec<usize> = shape.iter().rev().copied().collect();
+                let held = steps(if is_turned { &held } else { shape }, of(ran)?)?;
+                let turned = || Tensor::clone(&held.1).permute_axes(&[1, 0]).ok();
+                if is_turned { (held.0, Arc::new(turned()?)) } else { held }
+            }
             Some(ran) => {
                 let most = of(ran)?.into_iter().fold(0.0, f64::max);
                 steps(value.1.shape(), vec![most; value.1.len()])?
