@@ -224,7 +224,7 @@ fn what_nothing_makes_up_for_is_broken() {
 fn a_channel_that_does_not_show_has_to_be_made_up_for() {
     let reference = stored(&weights(), Stored::Plain);
     let by = |at: usize| if at == 3 { 3.0 } else { 1.0 };
-    let mut all = weights();
+    let mut all = moved(&[smooth]);
     multiply(&mut all, ("first", 1), by);
     multiply(&mut all, ("shift", 0), by);
     assert_eq!(verdict(&reference, &stored(&all, Stored::Plain)), "broken");
