@@ -1,5 +1,5 @@
-//! What is moved between layers with all nodes and names kept: factors of channels, and their order.
-//! It is sound where all that takes it makes up for it, and nowhere else.
+//! What is moved between layers with all nodes and names kept: factors of channels, and their
+//! order. It is sound where all that takes it makes up for it, and nowhere else.
 
 use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx_cast::ElementType::{Float, Float16, Int8};
@@ -89,6 +89,9 @@ fn permute(all: &mut Weights) {
         turn(all, place);
     }
 }
+
+/// What is done to a weight.
+type Fault = fn(&mut Weight);
 
 /// How the conversion has its weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -181,7 +184,7 @@ fn what_is_moved_and_made_up_for_is_sound() {
 fn what_nothing_makes_up_for_is_broken() {
     let plain = weights();
     let reference = stored(&plain, Stored::Plain);
-    let faults: [(&str, fn(&mut Weight)); 5] = [
+    let faults: [(&str, Fault); 5] = [
         ("a channel by a bit", |weight| {
             let last = weight.1[weight.1.len() - 1];
             weight.2.iter_mut().skip(2).step_by(last).for_each(|x| *x *= 1.0 + 1.0 / 64.0);

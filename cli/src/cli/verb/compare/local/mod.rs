@@ -2,8 +2,7 @@
 //!
 //! `subject` is what there is to look into, `trace` what a run of each side node by node has shown,
 //! `links` says which values are to be one, `walk` holds what each node makes of the reference's
-//! inputs against what the reference made, as often as `rounds` says, `moved` is what layers have of one
-//! another, `doubt` is how much of the
+//! inputs against what the reference made, as often as `rounds` says, `doubt` is how much of the
 //! difference rounding explains, `fault` what the rest looks like by what its `nodes` are, `band`
 //! how far the conversion's roundings may put its outputs, and `judge` the verdict. `exact_inputs`
 //! and `reference_weights` are what inputs and weights of the conversion are roundings of, `site`
@@ -21,7 +20,6 @@ mod exact_inputs;
 mod fault;
 mod judge;
 mod links;
-mod moved;
 mod nodes;
 mod numbers;
 mod quantizers;
@@ -55,7 +53,6 @@ use exact_inputs::{inputs_of, other_inputs, saved_inputs, set_inputs};
 use fault::Fault;
 pub(super) use judge::{Grounds, judge};
 use links::{Link, Links, links};
-use moved::{Moved, Search, WeightSources};
 use nodes::region;
 use quantizers::Wrong;
 use reference_weights::ReferenceWeights;
@@ -64,6 +61,7 @@ use site::{Site, Sites};
 pub(super) use subject::Subject;
 pub(super) use trace::{Trace, Traces};
 use walk::Walk;
+use walk::moved::{Moved, Search, WeightSources};
 use walk::own::OwnRounding;
 
 /// What was found inside.

@@ -15,7 +15,6 @@ use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::interpreter::SharedTensor;
 
 use super::links::{Link, Links};
-use super::moved::{Moved, Search};
 use super::nodes::{is_form, region};
 use super::numbers::numbers;
 use super::quantizers::Wrong;
@@ -23,6 +22,7 @@ use super::reference_weights::ReferenceWeights;
 use super::site::{Site, Sites};
 use super::trace::{Ran, Trace};
 use super::walk::Walk;
+use super::walk::moved::{Moved, Search};
 use super::walk::own::{Own, OwnRounding};
 
 /// What walks have found.

@@ -10,11 +10,12 @@
 //!   of which none asks for a closer look; `layout`: in another order of axes
 //! - `values`: twins of what nothing before has one of; `bodies`: those that go into bodies and out
 //! - `common`: nodes that both models have; `settled`: those of which a walk before has told all
-//! - `order`: what lies behind a value and before it
+//! - `order`: what lies behind a value and before it; `moved`: what layers have of one another
 
 mod bodies;
 mod common;
 pub(super) mod layout;
+pub(super) mod moved;
 mod order;
 pub(super) mod own;
 mod pair;
@@ -35,13 +36,13 @@ use tract_onnx_cast::{ElementType, Result};
 
 use super::doubt::{Carried, Doubt, Twin, doubts, is_told_at_once};
 use super::links::Links;
-use super::moved::Moved;
 use super::numbers::{cast, is_computed_in, numbers, shaped, wide};
 use super::quantizers::Quantizers;
 use super::reference_weights::ReferenceWeights;
 use super::site::Sites;
 use super::trace::{Trace, full_name, shared};
 use bodies::Bodies;
+use moved::Moved;
 use own::Own;
 use settled::{SettledValue, ValueForm};
 use values::{

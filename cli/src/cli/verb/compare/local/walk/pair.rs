@@ -110,8 +110,8 @@ impl Walk<'_> {
             Some(times) => times.get(*time)?.clone(),
             None => self.weights.read(self.reference, &link.reference)?,
         };
-        let of_reference = self.own.get(&link.reference).and_then(|times| times.get(*time));
-        let of_reference = of_reference.map(|own| self.moved.doubts(name, output, own));
+        let own = self.own.get(&link.reference).and_then(|times| times.get(*time));
+        let own = own.map(|own| self.moved.doubts(name, output, own));
         *time += 1;
         if want.1.len() != output.tensor.len() {
             let (a, b) = (want.1.shape(), output.tensor.shape());
@@ -125,14 +125,12 @@ impl Walk<'_> {
         let is_taken = self.reference.is_taken(&link.reference);
         let is_alike = twin.value.1.shape() == output.tensor.shape();
         let is_turned = is_alike && node.op_type != "Transpose" && is_taken;
-        let (want, is_in_order) = if self.moved.has(name) {
-            (self.moved.value(name, &shaped(&want, output.tensor.shape())?)?, true)
-        } else if is_turned {
+        let (want, is_in_order) = if is_turned && !self.moved.has(name) {
             in_layout_of(&want, &twin.value)?
         } else {
-            (shaped(&want, output.tensor.shape())?, true)
+            (self.moved.value(name, shaped(&want, output.tensor.shape())?)?, true)
         };
-        let of_reference = of_reference.as_deref().filter(|_| is_in_order);
+        let of_reference = own.as_deref().filter(|_| is_in_order);
         let made = &shared(output);
         let pair = PairedValue { name, link, made, want: &want, is_in_order, of_reference };
         let mut site = self.site(node, &pair, (twin, is_doubted))?;

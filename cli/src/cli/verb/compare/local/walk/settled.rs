@@ -131,8 +131,7 @@ impl Walk<'_> {
             Some(times) => times.first().cloned(),
             None => self.weights.read(self.reference, reference),
         };
-        let want = shaped(&want?, shape)?;
-        if self.moved.has(name) { self.moved.value(name, &want) } else { Some(want) }
+        self.moved.value(name, shaped(&want?, shape)?)
     }
 }
 

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tract_onnx::prelude::Tensor;
+use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 
-use super::super::nodes::{is_product, region};
-use super::super::numbers::{is_computed_in, numbers, rounding, smallest};
-use super::super::reference_weights::ReferenceWeights;
-use super::super::trace::{Ran, Trace};
+use super::super::super::nodes::{is_product, region};
+use super::super::super::numbers::{is_computed_in, numbers, rounding, smallest, tensor};
+use super::super::super::reference_weights::ReferenceWeights;
+use super::super::super::trace::{Ran, Trace};
 use crate::cli::measure::weight::steps::CodeScales;
 
 /// How many roundings a value may have had that was multiplied by a factor.
@@ -28,12 +29,12 @@ pub(super) struct BothWeights {
 
 /// Where weights of both sides are found.
 #[derive(Clone, Copy)]
-pub(in super::super) struct WeightSources<'a> {
+pub(in super::super::super) struct WeightSources<'a> {
     /// The conversion.
-    pub(in super::super) model: &'a Interpreter,
+    pub(in super::super::super) model: &'a Interpreter,
     /// What the reference's constants are called in the conversion.
-    pub(in super::super) names: &'a HashMap<String, String>,
-    pub(in super::super) held: &'a ReferenceWeights<'a>,
+    pub(in super::super::super) names: &'a HashMap<String, String>,
+    pub(in super::super::super) held: &'a ReferenceWeights<'a>,
 }
 
 impl WeightSources<'_> {
@@ -142,5 +143,5 @@ impl WeightSources<'_> {
 }
 
 fn steps(shape: &[usize], all: Vec<f64>) -> Option<SharedTensor> {
-    super::super::numbers::tensor(tract_onnx_cast::ElementType::Float, shape, &all)
+    tensor(ElementType::Float, shape, &all)
 }

@@ -1,6 +1,6 @@
 //! How weights have to do with what was moved: what each is to be, and by which axes.
 
-use super::super::trace::Ran;
+use super::super::super::trace::Ran;
 use super::channels::{Channel, Places, STRAY, ratio};
 use super::weights::BothWeights;
 

@@ -5,8 +5,8 @@
 //! value. None of that is a fault if they make up for one another: each channel of the value is one
 //! of the reference's, so many times, as every element of the weights before it and behind it says.
 //!
-//! `channels` are what is moved, `weights` what tells it, `fits` how weights have to do with it, and
-//! `search` looks for it.
+//! `channels` are what is moved, `weights` what tells it, `fits` how weights have to do with it,
+//! and `search` looks for it.
 
 mod channels;
 mod fits;
@@ -18,14 +18,14 @@ use std::collections::{HashMap, HashSet};
 
 use tract_onnx_cast::interpreter::{ObservedTensor, SharedTensor};
 
-use super::numbers::{numbers, tensor};
+use super::super::numbers::{numbers, tensor};
 use channels::{Channel, Places};
-pub(super) use search::Search;
-pub(super) use weights::WeightSources;
+pub(in super::super) use search::Search;
+pub(in super::super) use weights::WeightSources;
 
 /// The values of the conversion whose channels were moved, and the weights that say so.
 #[derive(Default)]
-pub(super) struct Moved {
+pub(in super::super) struct Moved {
     values: HashMap<String, MovedValue>,
     regions: Vec<MovedRegion>,
 }
@@ -46,15 +46,18 @@ struct MovedRegion {
 }
 
 impl Moved {
-    /// What a value of the reference is in the conversion, if it was moved.
-    pub(super) fn value(&self, name: &str, want: &SharedTensor) -> Option<SharedTensor> {
-        let all = self.numbers(name, want.1.shape(), &numbers(want)?)?;
+    /// What a value of the reference is in the conversion, moved or not.
+    pub(in super::super) fn value(&self, name: &str, want: SharedTensor) -> Option<SharedTensor> {
+        if !self.has(name) {
+            return Some(want);
+        }
+        let all = self.numbers(name, want.1.shape(), &numbers(&want)?)?;
         tensor(want.0, want.1.shape(), &all)
     }
 
     /// How far the reference's own rounding puts the elements of what a node makes off, if they
     /// were moved as well.
-    pub(super) fn doubts<'d>(
+    pub(in super::super) fn doubts<'d>(
         &self,
         name: &str,
         made: &ObservedTensor,
@@ -72,18 +75,18 @@ impl Moved {
     }
 
     /// Whether a value was moved.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(in super::super) fn has(&self, name: &str) -> bool {
         self.values.contains_key(name)
     }
 
     /// The weights of the reference that are others in the conversion as values were moved.
-    pub(super) fn weights(&self) -> impl Iterator<Item = &String> {
+    pub(in super::super) fn weights(&self) -> impl Iterator<Item = &String> {
         self.regions.iter().flat_map(|region| &region.weights)
     }
 
     /// What is left without all that hangs together with regions that are not sound, or whose
     /// values are wrong for all that.
-    pub(super) fn without(mut self, is_wrong: impl Fn(&str) -> bool) -> Moved {
+    pub(in super::super) fn without(mut self, is_wrong: impl Fn(&str) -> bool) -> Moved {
         loop {
             let is_lost = |region: &MovedRegion| {
                 let mut all = region.taken.iter().chain([&region.value]);
@@ -107,7 +110,7 @@ impl Moved {
     }
 
     /// How many values were moved.
-    pub(super) fn count(&self) -> usize {
+    pub(in super::super) fn count(&self) -> usize {
         self.values.len()
     }
 }

@@ -1,9 +1,9 @@
 //! Channels of tensors: each is one of the reference's channels, a number of times.
 
-/// A channel of the conversion: which one of the reference's it is, and how many times that, and how
+/// A channel of the conversion: which one of the reference's it is, how many times that, and how
 /// far that factor may be off, by its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in super::super) struct Channel {
+pub(in super::super::super) struct Channel {
     pub(super) from: usize,
     pub(super) factor: f64,
     pub(super) spread: f64,
@@ -14,7 +14,7 @@ pub(super) const STRAY: f64 = 6.0;
 
 /// Where the elements of channels are, which some axes of a tensor tell apart: each has its first
 /// place, and all have the same places behind that.
-pub(in super::super) struct Places {
+pub(in super::super::super) struct Places {
     pub(super) firsts: Vec<usize>,
     pub(super) behind: Vec<usize>,
 }

@@ -4,14 +4,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::links::Links;
-use super::super::nodes::region;
-use super::super::numbers::{is_computed_in, numbers};
-use super::super::trace::{Trace, Traces};
+use super::super::super::links::Links;
+use super::super::super::nodes::region;
+use super::super::super::numbers::{is_computed_in, numbers};
+use super::super::super::trace::{Trace, Traces};
 use super::channels::{Channel, Places, STRAY, between, ratio, settled};
 use super::fits::{
-    Carried, EVEN, Factors, Fit, Seen, Side, expected, nearest_fit, not_known, taken_fits,
-    weight_axes,
+    Carried, EVEN, Factors, Fit, Seen, expected, nearest_fit, not_known, taken_fits, weight_axes,
 };
 use super::weights::{BothWeights, WeightSources};
 use super::{Moved, MovedRegion, MovedValue};
@@ -26,7 +25,7 @@ const ROUNDED: f64 = 1e-12;
 const ROUNDS: usize = 3;
 
 /// What is looked through.
-pub(in super::super) struct Search<'a> {
+pub(in super::super::super) struct Search<'a> {
     sides: (&'a Trace, &'a Trace),
     links: &'a Links,
     sources: WeightSources<'a>,
@@ -35,7 +34,7 @@ pub(in super::super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    pub(in super::super) fn of(
+    pub(in super::super::super) fn of(
         traces: &'a Traces,
         links: &'a Links,
         sources: WeightSources<'a>,
@@ -46,7 +45,7 @@ impl<'a> Search<'a> {
     }
 
     /// What was moved, given the values that deviate, whose weights may be others.
-    pub(in super::super) fn moved(&self, deviating: &HashSet<String>) -> Moved {
+    pub(in super::super::super) fn moved(&self, deviating: &HashSet<String>) -> Moved {
         let (a, b) = self.sides;
         let is_sure = |name: &&String| {
             self.links.get(*name).is_some_and(|link| {
@@ -245,53 +244,54 @@ impl<'a> Search<'a> {
         best
     }
 
-    /// Measures each factor by all weights that tell it.
+    /// Measures the factors of each set by all weights that tell them, one set after the other, as
+    /// a weight may tell of two.
     fn refine(&self, seen: &[Seen], sets: &mut [Factors]) {
-        let mut told: Vec<Vec<Vec<(f64, f64)>>> =
-            sets.iter().map(|factors| vec![vec![]; factors.len()]).collect();
-        for seen in seen {
-            for (name, fit) in &seen.weights {
-                let Some(weight) = self.both(seen, name) else { continue };
-                let sides = fit.sides(seen);
-                for side in &sides {
-                    // What is not known of a factor itself is what is asked.
-                    let others = sides.iter().filter(|other| !std::ptr::eq(*other, side));
-                    let all: Vec<&Side> = sides.iter().collect();
-                    let off = not_known(&weight, &others.collect::<Vec<_>>(), sets);
-                    let Some((made, off)) = expected(&weight, &all, sets).zip(off) else {
+        for place in 0..sets.len() {
+            let told = self.measured(seen, sets, place);
+            let Some(set) = sets.get_mut(place) else { continue };
+            let all = set.iter().zip(told).map(|(held, told)| {
+                let (factor, spread) = mean(told.into_iter()).unwrap_or(*held);
+                Channel { from: 0, factor, spread }
+            });
+            let all = settled(all.collect(), 0.0).into_iter();
+            *set = all.map(|channel| (channel.factor, channel.spread)).collect();
+        }
+    }
+
+    /// What weights tell of the factors of a set, each with its spread.
+    fn measured(&self, seen: &[Seen], sets: &[Factors], place: usize) -> Vec<Vec<(f64, f64)>> {
+        let mut told = vec![vec![]; sets.get(place).map_or(0, Vec::len)];
+        let all = seen.iter().flat_map(|seen| seen.weights.iter().map(move |held| (seen, held)));
+        for (seen, (name, fit)) in all {
+            let sides = fit.sides(seen);
+            if sides.iter().all(|side| side.carried.set != place) {
+                continue;
+            }
+            let Some(weight) = self.both(seen, name) else { continue };
+            for side in sides.iter().filter(|side| side.carried.set == place) {
+                // What is not known of a factor itself is what is asked.
+                let others = sides.iter().filter(|other| !std::ptr::eq(*other, side));
+                let off = not_known(&weight, &others.collect::<Vec<_>>(), sets);
+                let made = expected(&weight, &sides.iter().collect::<Vec<_>>(), sets);
+                let Some((made, off)) = made.zip(off) else { continue };
+                let places = Places::of(&weight.shape, side.axes);
+                let channels = side.carried.channels(sets).into_iter();
+                for (at, (channel, (_, own))) in channels.zip(&side.carried.channels).enumerate() {
+                    let found = ratio(
+                        places.channel(&made, at),
+                        places.channel(&weight.is, at),
+                        places.channel(&off, at),
+                    );
+                    let (Some((ratio, spread)), Some(all)) = (found, told.get_mut(*own)) else {
                         continue;
                     };
-                    let places = Places::of(&weight.shape, side.axes);
-                    let channels = side.carried.channels(sets).into_iter();
-                    for (at, (channel, (_, place))) in
-                        channels.zip(&side.carried.channels).enumerate()
-                    {
-                        let found = ratio(
-                            places.channel(&made, at),
-                            places.channel(&weight.is, at),
-                            places.channel(&off, at),
-                        );
-                        let all = told.get_mut(side.carried.set);
-                        let all = all.and_then(|set| set.get_mut(*place));
-                        let (Some((ratio, spread)), Some(all)) = (found, all) else { continue };
-                        let by = if side.is_made_up_for { 1.0 / ratio } else { ratio };
-                        all.push((by * channel.factor, spread.hypot(weight.unit / EVEN.sqrt())));
-                    }
+                    let by = if side.is_made_up_for { 1.0 / ratio } else { ratio };
+                    all.push((by * channel.factor, spread.hypot(weight.unit / EVEN.sqrt())));
                 }
             }
         }
-        for (set, told) in sets.iter_mut().zip(told) {
-            for (factor, told) in set.iter_mut().zip(told) {
-                *factor = mean(told.into_iter()).unwrap_or(*factor);
-            }
-            let all = set.iter().map(|(factor, spread)| Channel {
-                from: 0,
-                factor: *factor,
-                spread: *spread,
-            });
-            *set =
-                settled(all.collect(), 0.0).into_iter().map(|it| (it.factor, it.spread)).collect();
-        }
+        told
     }
 
     /// What was moved, by regions whose weights all are what they are to be.
