@@ -130,7 +130,8 @@ fn stored(all: &Weights, stored: Stored) -> ModelProto {
         let columns = dims[1];
         let step = |column: usize| {
             let all = elements.iter().skip(column).step_by(columns);
-            all.fold(0.0f32, |most, x| most.max(x.abs())) / 127.0
+            let most = all.fold(0.0f32, |most, x| most.max(x.abs()));
+            if most > 0.0 { most / 127.0 } else { 1.0 }
         };
         let steps: Vec<f32> = (0..columns).map(step).collect();
         let code = |(place, x): (usize, &f32)| (x / steps[place % columns]).round();
@@ -218,6 +219,20 @@ fn what_nothing_makes_up_for_is_broken() {
                 let found = verdict(&reference, &stored(&wrong, Stored::Plain));
                 assert_eq!(found, "broken", "{at}: {what} of `{name}`");
             }
+        }
+    }
+}
+
+/// Quantisers give the scale 1 to what is all 0, which rounds nothing.
+#[test]
+fn a_column_that_was_lost_before_it_was_quantised_is_broken() {
+    let reference = stored(&weights(), Stored::Plain);
+    for by in MOVES {
+        for name in ["first", "second", "beside"] {
+            let mut all = moved(by);
+            multiply(&mut all, (name, 1), |at| if at == 5 { 0.0 } else { 1.0 });
+            let found = verdict(&reference, &stored(&all, Stored::Codes));
+            assert_eq!(found, "broken", "a column of `{name}`");
         }
     }
 }

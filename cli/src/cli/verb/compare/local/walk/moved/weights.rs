@@ -82,8 +82,23 @@ impl WeightSources<'_> {
             let codes = ran.inputs.first().and_then(|codes| b.form(codes))?.1;
             let scale = self.model.constant(ran.inputs.get(1)?).ok().flatten()?;
             let scales = CodeScales::of(&ran.attributes, codes, &scale, 1.0)?;
+            // Quantisers give any scale to what is all 0, and none of that is rounded.
+            let codes = numbers(&self.model.constant(ran.inputs.first()?).ok().flatten()?)?;
+            let zero = ran.inputs.get(2).filter(|name| !name.is_empty());
+            let zero = zero.and_then(|zero| self.model.constant(zero).ok().flatten());
+            let zero = zero.and_then(|zero| numbers(&zero)).unwrap_or_default();
+            let mut is_used = vec![false; scales.count()];
+            scales.each_scale(0..codes.len(), |place, scale, _| {
+                let zero = zero.get(scale).or(zero.first()).copied().unwrap_or_default();
+                if let (Some(code), Some(is_used)) = (codes.get(place), is_used.get_mut(scale)) {
+                    *is_used |= *code != zero;
+                }
+            });
             let mut all = vec![];
-            scales.each_scale(0..value.1.len(), |_, _, step| all.push(step));
+            scales.each_scale(0..value.1.len(), |_, scale, step| {
+                let is_used = is_used.get(scale).copied().unwrap_or_default();
+                all.push(if is_used { step } else { 0.0 });
+            });
             Some(all)
         };
         let all = region(b, name, |_| false);
@@ -137,8 +152,17 @@ impl WeightSources<'_> {
         };
         let all = numbers(&codes)?;
         let values = all.iter().enumerate().map(|(at, x)| (x - of(&zero, at)) * of(&scale, at));
-        let off = (0..all.len()).map(|at| of(&scale, at).abs()).collect();
-        Some((steps(shape, values.collect())?, steps(shape, off)?))
+        let values: Vec<f64> = values.collect();
+        let mut is_used = vec![false; count];
+        for (at, x) in values.iter().enumerate() {
+            if let Some(is_used) = is_used.get_mut(at / width.max(1) % count) {
+                *is_used |= *x != 0.0;
+            }
+        }
+        let is_used = |at: usize| is_used.get(at / width.max(1) % count) == Some(&true);
+        let off = (0..all.len()).map(|at| if is_used(at) { of(&scale, at).abs() } else { 0.0 });
+        let off = off.collect();
+        Some((steps(shape, values)?, steps(shape, off)?))
     }
 }
 
