@@ -226,10 +226,13 @@ fn what_nothing_makes_up_for_is_broken() {
 /// Quantisers give the scale 1 to what is all 0, which rounds nothing.
 #[test]
 fn a_column_that_was_lost_before_it_was_quantised_is_broken() {
-    let reference = stored(&weights(), Stored::Plain);
+    let plain = weights();
+    let reference = stored(&plain, Stored::Plain);
     for by in MOVES {
-        for name in ["first", "second", "beside"] {
-            let mut all = moved(by);
+        let sound = moved(by);
+        let both = sound.iter().zip(&plain).filter(|(is, was)| is.1.len() == 2 && is.2 != was.2);
+        for name in both.map(|(is, _)| is.0) {
+            let mut all = sound.clone();
             multiply(&mut all, (name, 1), |at| if at == 5 { 0.0 } else { 1.0 });
             let found = verdict(&reference, &stored(&all, Stored::Codes));
             assert_eq!(found, "broken", "a column of `{name}`");

@@ -113,6 +113,19 @@ pub(super) fn not_known(
     Some(all)
 }
 
+impl Seen<'_> {
+    /// Whether the reference adds a weight to what is moved.
+    pub(super) fn is_added(&self, weight: &str) -> bool {
+        let mut nodes = self.nodes.0.iter();
+        let adds = |ran: &&Ran| {
+            let is_bias = ran.inputs.get(2).is_some_and(|input| input == weight);
+            let is_sum = matches!(&*ran.op, "Add" | "Sub");
+            is_bias || is_sum && ran.inputs.iter().any(|input| input == weight)
+        };
+        self.made.is_some() && nodes.any(adds)
+    }
+}
+
 impl Fit {
     /// Whether it has to do with it at all.
     pub(super) fn is_any(&self) -> bool {
@@ -187,10 +200,16 @@ pub(super) fn taken_fits(weight: &BothWeights, seen: &Seen) -> Vec<Fit> {
 }
 
 /// The way in which a weight has to do with what is moved by which it is nearest to what it is to
-/// be: none, if it is only rounded.
-pub(super) fn nearest_fit(weight: &BothWeights, seen: &Seen, sets: &[Factors]) -> Fit {
+/// be: none, if it is only rounded. What is added to what is moved has to be moved as well.
+pub(super) fn nearest_fit(
+    weight: &BothWeights,
+    is_added: bool,
+    seen: &Seen,
+    sets: &[Factors],
+) -> Fit {
     let made = weight_axes(&weight.shape).into_iter().filter(|_| seen.made.is_some()).map(Some);
-    let made: Vec<Option<Vec<usize>>> = [None].into_iter().chain(made).collect();
+    let none = [None].into_iter().filter(|_| !is_added);
+    let made: Vec<Option<Vec<usize>>> = none.chain(made).collect();
     let taken = taken_fits(weight, seen);
     let fits = made
         .into_iter()

@@ -161,7 +161,9 @@ impl<'a> Search<'a> {
         seen.weights = weights
             .into_iter()
             .map(|(name, _)| {
-                let fit = self.both(seen, &name).map(|weight| nearest_fit(&weight, seen, sets));
+                let is_added = seen.is_added(&name);
+                let weight = self.both(seen, &name);
+                let fit = weight.map(|weight| nearest_fit(&weight, is_added, seen, sets));
                 (name, fit.unwrap_or_default())
             })
             .collect();
@@ -324,7 +326,8 @@ impl<'a> Search<'a> {
     fn is_made_up_for(&self, region: &Seen, sets: &[Factors]) -> bool {
         let fits = |(name, fit): &(String, Fit)| {
             let weight = self.both(region, name);
-            weight.is_some_and(|weight| fit.is_exact(&weight, region, sets))
+            let is_whole = fit.made.is_some() || !region.is_added(name);
+            is_whole && weight.is_some_and(|weight| fit.is_exact(&weight, region, sets))
         };
         let made = region.made.as_ref();
         let is_handed_on = |carried: &Carried| made.is_some_and(|made| carried.is_in(made, sets));
