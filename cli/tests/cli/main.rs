@@ -36,6 +36,7 @@ mod located;
 mod looked;
 #[cfg(target_os = "linux")]
 mod memory;
+mod moved;
 mod mutations;
 mod named;
 #[cfg(unix)]

@@ -136,6 +136,18 @@ impl ComparedWeights {
         })
     }
 
+    /// Says that weights of the main graph are right: their channels were moved, and others make up
+    /// for it.
+    pub(crate) fn excuse(&mut self, moved: &HashSet<String>) {
+        let is_moved =
+            |weight: &&mut ComparedWeight| weight.graph.is_empty() && moved.contains(&weight.name);
+        for weight in self.changed.iter_mut().filter(is_moved) {
+            weight.is_error = false;
+            weight.text += "; its channels were moved, and another weight makes up for it";
+        }
+        self.sort();
+    }
+
     /// Puts the worst first: what fails, then what is changed most.
     pub(crate) fn sort(&mut self) {
         self.changed.sort_by_cached_key(|weight| {

@@ -78,6 +78,9 @@ impl Measured {
 
     /// Makes the verdict, by which a comparison passes that no tolerance judges.
     fn judge(&mut self, request: &CompareRequest, sides: &Sides, local: Result<Local, String>) {
+        if let (Ok(local), Some(weights)) = (&local, &mut self.weights) {
+            weights.excuse(&local.moved);
+        }
         let weights = self.weights.as_ref().map_or(&[][..], |weights| &weights.changed);
         self.judgement = judge(Grounds {
             outputs: &self.outputs,

@@ -56,11 +56,12 @@ use links::{Link, Links, links};
 use nodes::region;
 use quantizers::Wrong;
 use reference_weights::ReferenceWeights;
-use rounds::Rounds;
+use rounds::{Rounds, Walked};
 use site::{Site, Sites};
 pub(super) use subject::Subject;
 pub(super) use trace::{Trace, Traces};
 use walk::Walk;
+use walk::moved::{Moved, Search, WeightSources};
 use walk::own::OwnRounding;
 
 /// What was found inside.
@@ -81,6 +82,8 @@ pub(super) struct Local {
     quantizers: Vec<Wrong>,
     /// The nodes that take constants, with their operators.
     pub(super) takers: HashMap<String, (String, String)>,
+    /// The weights of the reference that are others as channels were moved, and right.
+    pub(super) moved: HashSet<String>,
     /// Where in the order of computation nodes stand.
     pub(super) places: HashMap<String, usize>,
     /// The element types in which the models compute and store.
@@ -128,6 +131,8 @@ struct First<'a> {
     traces: Rc<Traces>,
     links: Links,
     weights: ReferenceWeights<'a>,
+    /// What was found to be moved.
+    moved: Rc<Moved>,
     /// Of the first set.
     band: Option<Band>,
 }
@@ -165,8 +170,7 @@ impl<'a> LocalComparison<'a> {
         let ((a, b), given_a, given_b) = (self.sides, set_a.tensors()?, set_b.tensors()?);
         let inputs_b = inputs_of(a, b, (&given_a, &given_b));
         let given = || b.inputs(&given_b);
-        let sides = self.written_out(&traces.sides, (a.inputs(&given_a)?, given()?))?;
-        let traces = Rc::new(Traces { sides, outputs: traces.outputs.clone() });
+        let traces = self.written_out(&traces, (a.inputs(&given_a)?, given()?))?;
         let Traces { sides: (trace_a, trace_b), outputs } = &*traces;
         let at_once =
             b.probed.loader.runs_at_once([&a.probed.proto, &b.probed.proto], trace_b.bytes());
@@ -181,10 +185,11 @@ impl<'a> LocalComparison<'a> {
                 let mut links = links(trace_a, trace_b, outputs, &self.subject.weights)?;
                 let (holder, both) = (a.probed.holder(), (&**trace_a, &**trace_b, &self.model));
                 let weights = ReferenceWeights::of(self.subject, holder, both, &mut links)?;
-                First { traces: traces.clone(), links, weights, band: None }
+                let (traces, moved) = (traces.clone(), Rc::default());
+                First { traces, links, weights, moved, band: None }
             }
         };
-        let First { links, weights, band, .. } = self.first.insert(first);
+        let First { links, weights, moved, band, .. } = self.first.insert(first);
         let run_reference = &|own: &mut OwnRounding| -> TractResult<()> {
             let given = a.inputs(&given_a)?;
             match &self.reference {
@@ -193,10 +198,13 @@ impl<'a> LocalComparison<'a> {
             };
             Ok(())
         };
-        let (reference, own, inputs) = (&**trace_a, Rc::default(), inputs_b);
-        let rounds = Rounds { reference, links, weights, inputs, slack: 0.0, run_reference, own };
+        let mut rounds = Rounds::of(trace_a, (links, weights), inputs_b, run_reference);
+        let sources =
+            WeightSources { model: &self.model, names: &self.subject.weights, held: weights };
+        rounds.search = Some(Search::of(&traces, links, sources));
+        rounds.moved = moved.clone();
         let walked = || rounds.walked(run);
-        let (found, mut wrong, others) = if band.is_some() {
+        let found = if band.is_some() {
             walked()?
         } else {
             let (walked, found, seeds) =
@@ -204,11 +212,13 @@ impl<'a> LocalComparison<'a> {
             (*band, self.local.seeds) = (Some(found), seeds);
             walked
         };
+        let Walked { sites, mut wrong, links: others, moved: found } = found;
         if matches!(set_a.provenance, Provenance::Random { .. }) {
             quantizers::say_made_up(&mut wrong, &self.subject.sides.holding);
         }
         others.into_iter().for_each(|others| *links = others);
-        found.all.into_iter().for_each(|site| self.sites.add(site));
+        found.into_iter().for_each(|found| *moved = found);
+        sites.all.into_iter().for_each(|site| self.sites.add(site));
         self.local.quantizers.extend(wrong);
         Ok(())
     }
@@ -217,9 +227,10 @@ impl<'a> LocalComparison<'a> {
     /// and their inputs. Fails when one does not run so.
     fn written_out(
         &self,
-        (trace_a, trace_b): &(Rc<Trace>, Rc<Trace>),
+        traces: &Traces,
         (given_a, given_b): (Vec<OnnxTensor>, Vec<OnnxTensor>),
-    ) -> TractResult<(Rc<Trace>, Rc<Trace>)> {
+    ) -> TractResult<Rc<Traces>> {
+        let Traces { sides: (trace_a, trace_b), outputs } = traces;
         let trace_a = match &self.reference {
             None => trace_a.clone(),
             Some(reference) => Rc::new(Trace::of(reference, given_a)?),
@@ -231,13 +242,16 @@ impl<'a> LocalComparison<'a> {
         } else {
             Rc::new(Trace::of(&self.model, given_b)?)
         };
-        Ok((trace_a, trace_b))
+        Ok(Rc::new(Traces { sides: (trace_a, trace_b), outputs: outputs.clone() }))
     }
 
     /// What was found; `changed` are the weights that have changed.
     pub(super) fn finish(self, changed: &[ComparedWeight]) -> Local {
         let LocalComparison { mut local, sites, first, subject, model, .. } = self;
-        let Some(First { traces, links, band, weights: held }) = first else { return local };
+        let Some(First { traces, links, band, moved, weights: held }) = first else {
+            return local;
+        };
+        local.moved = moved.weights().cloned().collect();
         let Traces { sides: (a, b), outputs } = &*traces;
         local.errors = band::both_errors((a, b, &sites), &band.unwrap_or_default());
         let is_output = |name: &str| outputs.iter().any(|(_, output)| output == name);
@@ -285,20 +299,14 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
         let shared = |tensor: &OnnxTensor| (tensor.element_type(), tensor.tensor().clone().into());
         let names = model_b.input_names().into_iter().map(String::from);
         let weights = ReferenceWeights::default();
-        let rounds = Rounds {
-            reference: &saved,
-            links: &links,
-            weights: &weights,
-            inputs: names.zip(given.iter().map(shared)).collect(),
-            slack: SAVED,
-            run_reference: &|_| Ok(()),
-            own: Rc::default(),
-        };
+        let inputs = names.zip(given.iter().map(shared)).collect();
+        let mut rounds = Rounds::of(&saved, (&links, &weights), inputs, &|_| Ok(()));
+        rounds.slack = SAVED;
         let run = |walk: &mut Walk| -> TractResult<()> {
             model_b.run_observed(given.clone(), walk)?;
             Ok(())
         };
-        let (found, ..) = rounds.walked(run)?;
+        let Walked { sites: found, .. } = rounds.walked(run)?;
         found.all.into_iter().for_each(|site| sites.add(site));
         last = Some((saved, trace, links));
     }

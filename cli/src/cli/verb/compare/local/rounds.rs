@@ -22,11 +22,24 @@ use super::reference_weights::ReferenceWeights;
 use super::site::{Site, Sites};
 use super::trace::{Ran, Trace};
 use super::walk::Walk;
+use super::walk::moved::{Moved, Search};
 use super::walk::own::{Own, OwnRounding};
 
-/// What walks have found: the sites, the quantisers that are wrong by themselves, and the links
-/// that hold, if they are others.
-pub(super) type Walked = (Sites, Vec<Wrong>, Option<Links>);
+/// What walks have found.
+pub(super) struct Walked {
+    pub(super) sites: Sites,
+    /// The quantisers that are wrong by themselves.
+    pub(super) wrong: Vec<Wrong>,
+    /// The links that hold, and what was moved, if they are others.
+    pub(super) links: Option<Links>,
+    pub(super) moved: Option<Rc<Moved>>,
+}
+
+impl Walked {
+    fn of((sites, wrong): (Sites, Vec<Wrong>), links: Option<Links>) -> Walked {
+        Walked { sites, wrong, links, moved: None }
+    }
+}
 
 /// The share of what a pair that is none is off, below which what is behind it is off.
 const PASSED: f64 = 0.1;
@@ -45,18 +58,32 @@ pub(super) struct Rounds<'a> {
     /// Runs the reference.
     pub(super) run_reference: &'a dyn Fn(&mut OwnRounding) -> TractResult<()>,
     pub(super) own: Rc<Own>,
+    /// What was moved as far as that is known, and what looks for it, where there are two models.
+    pub(super) moved: Rc<Moved>,
+    pub(super) search: Option<Search<'a>>,
 }
 
 impl<'a> Rounds<'a> {
+    /// Of two sides, with nothing allowed to kernels and nothing known to be moved.
+    pub(super) fn of(
+        reference: &'a Trace,
+        (links, weights): (&'a Links, &'a ReferenceWeights<'a>),
+        inputs: HashMap<String, SharedTensor>,
+        run_reference: &'a dyn Fn(&mut OwnRounding) -> TractResult<()>,
+    ) -> Rounds<'a> {
+        let (own, moved) = (Rc::default(), Rc::default());
+        let (slack, search) = (0.0, None);
+        Rounds { reference, links, weights, inputs, slack, run_reference, own, moved, search }
+    }
+
     fn walk(&self, wanted: Option<HashSet<String>>, loose: HashSet<String>) -> Walk<'a> {
         let mut walk = Walk::new(self.reference, self.links, self.weights, self.inputs.clone());
         (walk.slack, walk.wanted, walk.loose) = (self.slack, wanted, loose);
-        walk.own = self.own.clone();
+        (walk.own, walk.moved) = (self.own.clone(), self.moved.clone());
         walk
     }
 
-    /// The sites, the quantisers that are wrong by themselves, and the links that hold, of as many
-    /// walks as it takes. Fails when a node cannot be run.
+    /// What as many walks as it takes have found. Fails when a node cannot be run.
     pub(super) fn walked(
         mut self,
         run: impl Fn(&mut Walk) -> TractResult<()>,
@@ -64,7 +91,7 @@ impl<'a> Rounds<'a> {
         let mut walk = self.walk(None, HashSet::new());
         run(&mut walk)?;
         if walk.sites.deviating().next().is_none() {
-            return Ok((walk.sites, walk.quantizers.wrong(), None));
+            return Ok(Walked::of((walk.sites, walk.quantizers.wrong()), None));
         }
         let mut own = OwnRounding::of(self.reference, &walk.sites);
         if !own.wanted.is_empty() {
@@ -77,19 +104,83 @@ impl<'a> Rounds<'a> {
         let wanted = walk.regions(&doubtful);
         let mut again = self.walk_after(&walk, wanted.clone(), HashSet::new());
         run(&mut again)?;
+        let Some(moved) = self.moved(&again, &run)? else {
+            return self.without_others(again, wanted, &run);
+        };
+        let (links, moved, wanted) = (self.unmoved(&moved), Rc::new(moved), again.all_values());
+        let rounds = Rounds { links: &links, moved: moved.clone(), ..self };
+        let mut again = rounds.walk(Some(wanted.clone()), HashSet::new());
+        run(&mut again)?;
+        let found = rounds.without_others(again, wanted, &run)?;
+        Ok(Walked { links: found.links.or(Some(links)), moved: Some(moved), ..found })
+    }
+
+    /// What is left of a walk without values that are what others are to be, and pairs that are
+    /// none.
+    fn without_others(
+        &self,
+        again: Walk,
+        wanted: HashSet<String>,
+        run: &impl Fn(&mut Walk) -> TractResult<()>,
+    ) -> TractResult<Walked> {
         let others = self.taken_in(&again);
         if others.is_empty() {
-            let (sites, wrong) = self.settled(again, wanted, &run)?;
-            return Ok((sites, wrong, None));
+            return Ok(Walked::of(self.settled(again, wanted, run)?, None));
         }
         let mut links = self.links.clone();
         links.extend(others);
-        let rounds = Rounds { links: &links, ..self };
+        let rounds = self.with(&links, self.moved.clone());
         let wanted = again.all_values();
         let mut again = rounds.walk(Some(wanted.clone()), HashSet::new());
         run(&mut again)?;
-        let (sites, wrong) = rounds.settled(again, wanted, &run)?;
-        Ok((sites, wrong, Some(links)))
+        let found = rounds.settled(again, wanted, run)?;
+        Ok(Walked::of(found, Some(links)))
+    }
+
+    /// What was moved between layers, so that all that is made of it is the reference's.
+    fn moved(
+        &self,
+        again: &Walk,
+        run: &impl Fn(&mut Walk) -> TractResult<()>,
+    ) -> TractResult<Option<Moved>> {
+        let sure = |walk: &Walk| -> HashSet<String> {
+            let sure = walk.sites.deviating().filter(|site| site.is_sure);
+            sure.map(|site| site.converted.clone()).collect()
+        };
+        let (deviating, search) = (sure(again), self.search.as_ref());
+        let is_known = self.moved.count() > 0;
+        let Some(search) = search.filter(|_| !is_known && !deviating.is_empty()) else {
+            return Ok(None);
+        };
+        let mut moved = search.moved(&deviating);
+        while moved.count() > 0 {
+            let (links, tried) = (self.unmoved(&moved), Rc::new(moved));
+            let rounds = self.with(&links, tried.clone());
+            let mut walk = rounds.walk(Some(again.all_values()), HashSet::new());
+            run(&mut walk)?;
+            let (wrong, count) = (sure(&walk), tried.count());
+            drop((walk, rounds));
+            let Some(tried) = Rc::into_inner(tried) else { return Ok(None) };
+            moved = tried.without(|value| wrong.contains(value));
+            if moved.count() == count {
+                return Ok(Some(moved));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The links without those of weights that were moved, which are not the reference's.
+    fn unmoved(&self, moved: &Moved) -> Links {
+        let weights: HashSet<&String> = moved.weights().collect();
+        let mut links = self.links.clone();
+        links.retain(|_, link| !weights.contains(&link.reference));
+        links
+    }
+
+    /// The same along other links.
+    fn with<'l>(&'l self, links: &'l Links, moved: Rc<Moved>) -> Rounds<'l> {
+        let (inputs, own, search) = (self.inputs.clone(), self.own.clone(), None);
+        Rounds { links, inputs, own, moved, search, ..*self }
     }
 
     /// A walk behind another one, whose order it has, which leaves `loose` values as they are. It

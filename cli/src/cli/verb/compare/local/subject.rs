@@ -74,7 +74,7 @@ impl<'a> Subject<'a> {
             (None, false) => {
                 let walked = walked()?;
                 // Where a node is wrong by itself, how far roundings put outputs tells nothing.
-                let is_wrong = walked.0.deviating().any(|site| site.is_sure);
+                let is_wrong = walked.sites.deviating().any(|site| site.is_sure);
                 let is_told = !is_wrong && band::may_be_beyond(traces, model);
                 let count = if is_told { usual() } else { 0 };
                 runs(count).beside(at_once, || Ok(walked))

@@ -31,7 +31,8 @@ impl Walk<'_> {
             return None;
         }
         let first = node.output_names().flatten().next()?;
-        let link = self.links.get(&name_in(&node.graph, first))?;
+        let name = name_in(&node.graph, first);
+        let link = self.links.get(&name).filter(|_| !self.moved.has(&name))?;
         let ran = self.reference.maker(&link.reference)?;
         // What is beside one model is not beside the other.
         let is_beside = |held: &AttributeProto| {
@@ -78,7 +79,7 @@ impl Walk<'_> {
         let is_replaced = self.sites.get(&own).is_some_and(|site| site.is_replaced);
         let form = self.reference.form(name);
         let is_form = form == Some((twin.value.0, twin.value.1.shape()));
-        is_paired && is_replaced && is_form && is_free(&twin.value)
+        is_paired && is_replaced && is_form && is_free(&twin.value) && !self.moved.has(&own)
     }
 }
 

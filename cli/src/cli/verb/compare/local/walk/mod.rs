@@ -10,11 +10,12 @@
 //!   of which none asks for a closer look; `layout`: in another order of axes
 //! - `values`: twins of what nothing before has one of; `bodies`: those that go into bodies and out
 //! - `common`: nodes that both models have; `settled`: those of which a walk before has told all
-//! - `order`: what lies behind a value and before it
+//! - `order`: what lies behind a value and before it; `moved`: what layers have of one another
 
 mod bodies;
 mod common;
 pub(super) mod layout;
+pub(super) mod moved;
 mod order;
 pub(super) mod own;
 mod pair;
@@ -41,6 +42,7 @@ use super::reference_weights::ReferenceWeights;
 use super::site::Sites;
 use super::trace::{Trace, full_name, shared};
 use bodies::Bodies;
+use moved::Moved;
 use own::Own;
 use settled::{SettledValue, ValueForm};
 use values::{
@@ -68,6 +70,8 @@ pub(super) struct Walk<'a> {
     pub(super) made: HashMap<String, SharedTensor>,
     /// How far its own rounding puts values of the reference off.
     pub(super) own: Rc<Own>,
+    /// What was moved between layers: values whose channels are not the reference's.
+    pub(super) moved: Rc<Moved>,
     /// Values that are not replaced where they deviate, though their pairs are sure.
     pub(super) loose: HashSet<String>,
     /// The nodes in their order: what they take, and what they make.
@@ -140,6 +144,7 @@ impl<'a> Walk<'a> {
             slack,
             made,
             own: Rc::default(),
+            moved: Rc::default(),
             loose,
             order,
             added: HashSet::new(),

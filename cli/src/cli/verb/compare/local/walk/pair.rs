@@ -110,7 +110,8 @@ impl Walk<'_> {
             Some(times) => times.get(*time)?.clone(),
             None => self.weights.read(self.reference, &link.reference)?,
         };
-        let of_reference = self.own.get(&link.reference).and_then(|times| times.get(*time));
+        let own = self.own.get(&link.reference).and_then(|times| times.get(*time));
+        let own = own.map(|own| self.moved.doubts(name, output, own));
         *time += 1;
         if want.1.len() != output.tensor.len() {
             let (a, b) = (want.1.shape(), output.tensor.shape());
@@ -123,13 +124,13 @@ impl Walk<'_> {
         // fault of its own.
         let is_taken = self.reference.is_taken(&link.reference);
         let is_alike = twin.value.1.shape() == output.tensor.shape();
-        let is_moved = is_alike && node.op_type != "Transpose" && is_taken;
-        let (want, is_in_order) = if is_moved {
+        let is_turned = is_alike && node.op_type != "Transpose" && is_taken;
+        let (want, is_in_order) = if is_turned && !self.moved.has(name) {
             in_layout_of(&want, &twin.value)?
         } else {
-            (shaped(&want, output.tensor.shape())?, true)
+            (self.moved.value(name, shaped(&want, output.tensor.shape())?)?, true)
         };
-        let of_reference = of_reference.map(Vec::as_slice).filter(|_| is_in_order);
+        let of_reference = own.as_deref().filter(|_| is_in_order);
         let made = &shared(output);
         let pair = PairedValue { name, link, made, want: &want, is_in_order, of_reference };
         let mut site = self.site(node, &pair, (twin, is_doubted))?;

@@ -6,7 +6,6 @@ use std::collections::{HashMap, HashSet};
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
 
-use super::super::links::Link;
 use super::super::numbers::{cast, is_computed_in, largest, peak, shaped};
 use super::super::site::Site;
 use super::super::trace::full_name;
@@ -100,7 +99,7 @@ impl Walk<'_> {
         let value = |name: Option<&str>| {
             let Some(name) = name else { return Some(None) };
             let form = &self.settled.get(name)?.form;
-            let want = shaped(&self.wanted_of(self.links.get(name)?)?, &form.shape)?;
+            let want = self.wanted_of(name, &form.shape)?;
             let fits = want.0 == form.ty || peak(&want) <= largest(form.ty);
             cast(&want, form.ty).filter(|_| fits).map(Some)
         };
@@ -114,8 +113,7 @@ impl Walk<'_> {
         self.coarsest = coarser(self.coarsest, outputs);
         for output in outputs.iter_mut().flatten() {
             let name = full_name(output);
-            let want = self.links.get(&name).and_then(|link| self.wanted_of(link));
-            let want = want.and_then(|want| shaped(&want, output.tensor.shape()));
+            let want = self.wanted_of(&name, output.tensor.shape());
             let (Some(settled), Some(want)) = (self.settled.get(&name), want) else { continue };
             self.sites.add(settled.site.clone());
             self.forms.insert(name.clone(), settled.form.clone());
@@ -126,17 +124,20 @@ impl Walk<'_> {
         }
     }
 
-    /// What the reference has first made of a value, or holds.
-    fn wanted_of(&self, link: &Link) -> Option<SharedTensor> {
-        match self.reference.values.get(&link.reference) {
+    /// What the reference has first made of a value, or holds, in a shape, and as it was moved.
+    fn wanted_of(&self, name: &str, shape: &[usize]) -> Option<SharedTensor> {
+        let reference = &self.links.get(name)?.reference;
+        let want = match self.reference.values.get(reference) {
             Some(times) => times.first().cloned(),
-            None => self.weights.read(self.reference, &link.reference),
-        }
+            None => self.weights.read(self.reference, reference),
+        };
+        self.moved.value(name, shaped(&want?, shape)?)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::links::Link;
     use super::super::super::reference_weights::ReferenceWeights;
     use super::super::super::trace::Trace;
     use super::*;
