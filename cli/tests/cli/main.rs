@@ -54,6 +54,7 @@ mod refusals;
 mod reports;
 mod run;
 mod samples;
+mod scales;
 mod scores;
 mod search;
 #[cfg(unix)]

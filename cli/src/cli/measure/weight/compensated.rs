@@ -65,7 +65,11 @@ pub(crate) struct CodedWeight<'a> {
 impl CodedWeight<'_> {
     /// What its errors have in common, where it is `got` and the reference's `want`, in its layout;
     /// `None` of integers of 64 bits. Fails when the elements cannot be read.
-    pub(crate) fn errors(&self, want: &Elements, got: &Elements) -> TractResult<Option<CodeErrors>> {
+    pub(crate) fn errors(
+        &self,
+        want: &Elements,
+        got: &Elements,
+    ) -> TractResult<Option<CodeErrors>> {
         let mut found = CompensatedCodes::of(&self.steps);
         let (mut is_end, mut lost) = (vec![], CutOffPower::default());
         let [mut wants, mut gots, mut codes] = [want, got, &self.codes].map(ElementReader::of);

@@ -360,11 +360,8 @@ impl Weights {
             roots: b.roots.clone(),
             is_rescaled: errors.is_rescaled,
         };
-        let alike = if errors.is_compensated {
-            Some(Alike::Compensated)
-        } else {
-            alike(&x, &y, b.stored)?
-        };
+        let alike =
+            if errors.is_compensated { Some(Alike::Compensated) } else { alike(&x, &y, b.stored)? };
         let changed = ChangedWeight { fact, change, alike };
         if changed.change.is_another() && !changed.change.is_damage() {
             self.doubtful.push(changed);

@@ -9,7 +9,7 @@ use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 use super::Subject;
 use super::exact_inputs::{is_turned, laid_out, rounded};
 use super::links::{Link, Links};
-use super::nodes::codes;
+use super::nodes::{codes, is_moving};
 use super::numbers::{cast, is_computed_in, numbers, wide};
 use super::trace::Trace;
 use crate::cli::measure::elements::Elements;
@@ -73,12 +73,9 @@ impl<'a> ReferenceWeights<'a> {
             held.is_some_and(|(want, got)| is_cut(want, got) == Some(true))
         });
         for (reference, converted) in pairs {
-            let is_made = |trace: &Trace, name: &str| {
-                trace.maker(name).is_some_and(|ran| ran.op == "DequantizeLinear")
-            };
             // What both make of codes is one value, whatever the codes are.
-            let are_both = a.computed.contains_key(reference) && is_made(a, reference);
-            let are_both = are_both && is_made(b, converted);
+            let are_both = a.computed.contains_key(reference);
+            let are_both = are_both && is_of_codes(a, reference) && is_of_codes(b, converted);
             let is_held = a.is_constant(reference) || are_both;
             let held = a.form(reference).filter(|_| is_held);
             let Some((ty, shape)) = held.filter(|(ty, _)| is_computed_in(wide(*ty))) else {
@@ -122,7 +119,8 @@ impl<'a> ReferenceWeights<'a> {
                 let turned = b.form(converted).map(|(_, made)| is_turned(shape, made));
                 if turned == Some(None) { by_values() } else { Ok(turned.flatten()) }
             };
-            if is_made(b, converted) && has_order()? == Some(false) {
+            let is_made = b.maker(converted).is_some_and(|ran| ran.op == "DequantizeLinear");
+            if (is_made || are_both) && has_order()? == Some(false) {
                 let link = Link { reference: reference.clone(), is_sure: true };
                 let links = if is_rescaled { &mut weights.rescaled } else { &mut *links };
                 links.insert(converted.clone(), link);
@@ -199,6 +197,15 @@ impl<'a> ReferenceWeights<'a> {
         let (exact, _) = laid_out(&cast(&weight, wide(weight.0))?, held)?;
         rounded(&exact, held, weight.0)
     }
+}
+
+/// Whether a value is made of codes, which nodes may have moved behind that.
+fn is_of_codes(trace: &Trace, value: &str) -> bool {
+    let mut made = trace.maker(value);
+    while let Some(ran) = made.filter(|ran| ran.op == "Cast" || is_moving(ran)) {
+        made = ran.inputs.first().and_then(|input| trace.maker(input));
+    }
+    made.is_some_and(|ran| ran.op == "DequantizeLinear")
 }
 
 /// Whether a constant is a mask, of zeros and one number, that is cut off.
