@@ -74,8 +74,7 @@ impl<'a> ReferenceWeights<'a> {
         });
         for (reference, converted) in pairs {
             // What both make of codes is one value, whatever the codes are.
-            let are_both = a.computed.contains_key(reference);
-            let are_both = are_both && is_of_codes(a, reference) && is_of_codes(b, converted);
+            let are_both = is_of_codes(a, reference) && is_of_codes(b, converted);
             let is_held = a.is_constant(reference) || are_both;
             let held = a.form(reference).filter(|_| is_held);
             let Some((ty, shape)) = held.filter(|(ty, _)| is_computed_in(wide(*ty))) else {
@@ -136,7 +135,7 @@ impl<'a> ReferenceWeights<'a> {
 
     /// A constant of the reference, or what it computes of constants.
     pub(super) fn read(&self, reference: &Trace, name: &str) -> Option<SharedTensor> {
-        if let Some(kept) = reference.constant(name) {
+        if let Some(kept) = reference.constant(name).or_else(|| reference.first(name)) {
             return Some(kept.clone());
         }
         match &self.model {
