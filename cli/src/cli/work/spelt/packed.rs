@@ -89,30 +89,32 @@ impl<'a> Writer<'a> {
         let value = parts.output;
         // Blocks came with types of 4 bits, and before those of 2.
         let ty = if bits == 4 { ElementType::Uint4 } else { ElementType::Uint8 };
-        let beside = (bits > 2).then(|| self.beside(value, "codes", codes, (ty, [depth, rows])));
+        let beside =
+            (bits > 2).then(|| self.beside(value, "codes in blocks", codes, (ty, [depth, rows])));
         let codes = match beside.flatten() {
             Some(name) => name,
             None => {
                 let count = rows.checked_mul(blocks)?;
                 let codes = unpacked(self.stored(codes)?.as_bytes(), bits, count, size)?;
                 let codes = in_bytes(turned(&codes, rows, depth)?, bits);
-                self.codes(value, bits, ty, &[depth, rows], codes)?
+                self.codes((value, "codes in blocks"), bits, ty, &[depth, rows], codes)?
             }
         };
         let of_scales = ElementType::from_id(scales.data_type)?;
-        let scales = match self.beside(value, "scales", scales, (of_scales, [blocks, rows])) {
-            Some(name) => name,
-            None => {
-                let scales = self.stored(scales)?;
-                let scales = scales.as_bytes().chunks_exact(of_scales.bits() as usize / 8);
-                let scales = turned(&scales.collect::<Vec<&[u8]>>(), rows, blocks)?.concat();
-                self.hold(value, "scales", of_scales, &[blocks, rows], scales)?
-            }
-        };
+        let scales =
+            match self.beside(value, "scales in blocks", scales, (of_scales, [blocks, rows])) {
+                Some(name) => name,
+                None => {
+                    let scales = self.stored(scales)?;
+                    let scales = scales.as_bytes().chunks_exact(of_scales.bits() as usize / 8);
+                    let scales = turned(&scales.collect::<Vec<&[u8]>>(), rows, blocks)?.concat();
+                    self.hold(value, "scales in blocks", of_scales, &[blocks, rows], scales)?
+                }
+            };
         let name_of_scales = parts.named("scales in FLOAT");
         let scales = parts.cast(scales, (of_scales, ElementType::Float), name_of_scales);
         let zeros = in_bytes(turned(&zeros, rows, blocks)?, bits);
-        let zeros = self.hold(value, "zeros", ty, &[blocks, rows], zeros)?;
+        let zeros = self.hold(value, "zeros in blocks", ty, &[blocks, rows], zeros)?;
         let size = int_attribute("block_size", i64::try_from(size).ok()?);
         let blocks = vec![int_attribute("axis", 0), size];
         Some(parts.add("DequantizeLinear", vec![codes, scales, zeros], blocks, name))
@@ -130,7 +132,7 @@ impl<'a> Writer<'a> {
         let (value, count) = (parts.output, rows * blocks);
         let ty = ElementType::Uint8;
         let codes = unpacked(self.stored(codes)?.as_bytes(), bits, count, size)?;
-        let codes = self.codes(value, bits, ty, &[count, size], codes)?;
+        let codes = self.codes((value, "codes"), bits, ty, &[count, size], codes)?;
         let held = format!("{value}:scales");
         let mut dims = vec![i64::try_from(count).ok()?];
         if !self.has_axes {
@@ -172,13 +174,13 @@ impl<'a> Writer<'a> {
     /// Adds codes of so many bits, and keeps their type where a wider one holds them.
     fn codes(
         &mut self,
-        value: &str,
+        (value, name): (&str, &str),
         bits: usize,
         ty: ElementType,
         shape: &[usize],
         raw_data: Vec<u8>,
     ) -> Option<String> {
-        let name = self.hold(value, "codes", ty, shape, raw_data)?;
+        let name = self.hold(value, name, ty, shape, raw_data)?;
         let held = match bits {
             2 => Some(ElementType::Uint2),
             4 => Some(ElementType::Uint4),

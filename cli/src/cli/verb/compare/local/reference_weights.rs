@@ -37,6 +37,8 @@ pub(super) struct ReferenceWeights<'a> {
     /// Those of them, and of narrow weights, that are the reference's own: nothing was rounded
     /// again.
     own_codes: HashSet<String>,
+    /// What both models make of codes.
+    pub(super) of_both: HashSet<String>,
     /// What is made of codes whose scales or zero points put it off, with the weight that it is
     /// unless something makes up for that.
     pub(super) rescaled: Links,
@@ -51,20 +53,7 @@ impl<'a> ReferenceWeights<'a> {
         (a, b, of_reference, model): (&Trace, &Trace, Option<Rc<Interpreter>>, &Interpreter),
         links: &mut Links,
     ) -> Result<ReferenceWeights<'a>> {
-        let codes = codes(b);
-        let is_code = |name: &String| {
-            let narrow = b.form(name).is_some_and(|(ty, _)| ty.bits() <= 8);
-            codes.contains(name) || narrow && b.is_constant(name)
-        };
-        let same = subject.same.iter().filter_map(|name| subject.weights.get(name));
-        let mut weights = ReferenceWeights {
-            holder: Some(holder),
-            model: of_reference,
-            nearest: subject.nearest.clone(),
-            own_codes: same.filter(|name| is_code(name)).cloned().collect(),
-            codes,
-            ..ReferenceWeights::default()
-        };
+        let mut weights = ReferenceWeights::begun(subject, (holder, of_reference), b);
         // A constant that several weights claim is the one of which it is a cast.
         let mut pairs: Vec<_> = subject.weights.iter().collect();
         pairs.sort_by_key(|(reference, _)| (subject.casts.contains(*reference), *reference));
@@ -94,14 +83,7 @@ impl<'a> ReferenceWeights<'a> {
                 continue;
             }
             if b.is_constant(converted) {
-                weights.roundings.insert(converted.clone(), reference.clone());
-                let (of_a, of_b) = (a.form(reference), b.form(converted));
-                let is_alike = of_a.zip(of_b).is_some_and(|((_, a), (_, b))| a == b);
-                if is_alike && subject.casts.contains(reference) {
-                    weights.casts.insert(converted.clone());
-                } else {
-                    weights.casts.remove(converted);
-                }
+                weights.add_rounding(subject, (a, b), (reference, converted));
                 continue;
             }
             let exact = || cast(&weights.read(a, reference)?, wide(ty));
@@ -121,11 +103,52 @@ impl<'a> ReferenceWeights<'a> {
             let is_made = b.maker(converted).is_some_and(|ran| ran.op == "DequantizeLinear");
             if (is_made || are_both) && has_order()? == Some(false) {
                 let link = Link { reference: reference.clone(), is_sure: true };
+                weights.of_both.extend(are_both.then(|| converted.clone()));
                 let links = if is_rescaled { &mut weights.rescaled } else { &mut *links };
                 links.insert(converted.clone(), link);
             }
         }
         Ok(weights)
+    }
+
+    /// What is known before the weights are looked at, of the reference's file, of the reference
+    /// where it computes some, and of the conversion.
+    fn begun(
+        subject: &Subject,
+        (holder, model): (Holder<'a>, Option<Rc<Interpreter>>),
+        b: &Trace,
+    ) -> ReferenceWeights<'a> {
+        let codes = codes(b);
+        let is_code = |name: &String| {
+            let narrow = b.form(name).is_some_and(|(ty, _)| ty.bits() <= 8);
+            codes.contains(name) || narrow && b.is_constant(name)
+        };
+        let same = subject.same.iter().filter_map(|name| subject.weights.get(name));
+        ReferenceWeights {
+            holder: Some(holder),
+            model,
+            nearest: subject.nearest.clone(),
+            own_codes: same.filter(|name| is_code(name)).cloned().collect(),
+            codes,
+            ..ReferenceWeights::default()
+        }
+    }
+
+    /// Notes that a constant of the conversion is the rounding of one of the reference.
+    fn add_rounding(
+        &mut self,
+        subject: &Subject,
+        (a, b): (&Trace, &Trace),
+        (reference, converted): (&String, &String),
+    ) {
+        self.roundings.insert(converted.clone(), reference.clone());
+        let (of_a, of_b) = (a.form(reference), b.form(converted));
+        let is_alike = of_a.zip(of_b).is_some_and(|((_, a), (_, b))| a == b);
+        if is_alike && subject.casts.contains(reference) {
+            self.casts.insert(converted.clone());
+        } else {
+            self.casts.remove(converted);
+        }
     }
 
     /// Whether a constant of the conversion is codes that the reference has as well.
