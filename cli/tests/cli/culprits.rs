@@ -124,8 +124,8 @@ fn behind_a_normalisation_that_was_folded_a_fault_is_named_where_it_is() {
     assert_eq!(judged(&reference, &normalised(true, false)), broken("behind", "missing_node"));
 }
 
-/// A product between codes, whose bias has a scale of its own.
-fn biased(times: f32) -> [ModelProto; 2] {
+/// A product between codes, whose bias and whose weight have scales of their own.
+fn biased(times: f32, weight_times: f32) -> [ModelProto; 2] {
     let bias: Vec<f32> = values(8, 3).iter().map(|b| b / 4.0).collect();
     let inputs = |names: [&str; 3]| node("Gemm", &names, &["y"], vec![]).named("product");
     let weight = held("w", Float, &[8, 8], &values(64, 1));
@@ -148,7 +148,7 @@ fn biased(times: f32) -> [ModelProto; 2] {
         held("b_codes", Int32, &[8], &codes(bias, scale / 127.0)),
         one("scale", Float, scale),
         one("zero", Uint8, 128.0),
-        one("w_scale", Float, 1.0 / 127.0),
+        one("w_scale", Float, weight_times / 127.0),
         one("none", Int8, 0.0),
         one("b_scale", Float, times * scale / 127.0),
         one("no_bias", Int32, 0.0),
@@ -158,10 +158,13 @@ fn biased(times: f32) -> [ModelProto; 2] {
 
 #[test]
 fn a_bias_is_in_codes_of_the_scale_of_the_products() {
-    let [reference, sound] = biased(1.0);
+    let [reference, sound] = biased(1.0, 1.0);
     assert_eq!(verdict(&reference, &sound), "rounded");
-    let [_, scaled] = biased(1.05);
+    let [_, scaled] = biased(1.05, 1.0);
     assert_eq!(judged(&reference, &scaled), broken("bias", "scale"));
+    // The bias is the reference's, and the weight is not.
+    let [_, scaled] = biased(1.0, 1.4);
+    assert_eq!(judged(&reference, &scaled), broken("weight", "weight"));
 }
 
 #[test]

@@ -55,6 +55,7 @@ mod refusals;
 mod reports;
 mod run;
 mod samples;
+mod scales;
 mod scores;
 mod search;
 #[cfg(unix)]

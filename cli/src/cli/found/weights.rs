@@ -58,6 +58,9 @@ pub(crate) struct ComparedWeight {
     /// The constants of the converted model that hold it.
     #[serde(skip)]
     pub(crate) roots: HashSet<String>,
+    /// Whether its codes have scales or zero points that put its values off.
+    #[serde(skip)]
+    pub(crate) is_rescaled: bool,
 }
 
 impl ComparedWeight {
@@ -91,6 +94,7 @@ impl ComparedWeight {
             Some(Alike::Compensated) => {
                 "; its codes make up for one another's errors, as GPTQ chooses them".into()
             }
+            None if self.is_rescaled => "; it has other scales or zero points".into(),
             Some(Alike::Near) | None => String::new(),
         };
         let is_wrong = matches!(alike, Some(Alike::Times(_) | Alike::Moved(_)));

@@ -28,6 +28,12 @@ const CHANCE: f64 = 6.0;
 const LEAST: f64 = 0.05;
 /// Fewer errors than this tell nothing of what they have in common.
 const FEW: f64 = 8.0;
+/// A scale or zero point is another where a line through the errors by their values leaves less
+/// than so much of their power, and they have more than so much of the values'. Of many scales of
+/// few values one may be so by chance: so many values have such ones.
+const LEFT: f64 = 0.25;
+const OFF: f64 = 0.02;
+const OTHERS: f64 = 0.05;
 
 /// Sums over the values of one scale, in steps.
 #[derive(Clone, Copy, Default)]
@@ -40,6 +46,15 @@ struct ScaleErrors {
     product: f64,
 }
 
+/// What the errors of a weight in codes have in common.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct CodeErrors {
+    /// Whether each makes up for others, and they have nothing in common.
+    pub(crate) is_compensated: bool,
+    /// Whether those of many values are what another scale or zero point makes.
+    pub(crate) is_rescaled: bool,
+}
+
 /// A weight in codes.
 pub(crate) struct CodedWeight<'a> {
     pub(crate) codes: Elements<'a>,
@@ -48,14 +63,13 @@ pub(crate) struct CodedWeight<'a> {
 }
 
 impl CodedWeight<'_> {
-    /// Whether its codes make up for one another's errors, where it is `got` and the reference's
-    /// `want`, in its layout; `None` of integers of 64 bits. Fails when the elements cannot be
-    /// read.
-    pub(crate) fn is_compensated(
+    /// What its errors have in common, where it is `got` and the reference's `want`, in its layout;
+    /// `None` of integers of 64 bits. Fails when the elements cannot be read.
+    pub(crate) fn errors(
         &self,
         want: &Elements,
         got: &Elements,
-    ) -> TractResult<Option<bool>> {
+    ) -> TractResult<Option<CodeErrors>> {
         let mut found = CompensatedCodes::of(&self.steps);
         let (mut is_end, mut lost) = (vec![], CutOffPower::default());
         let [mut wants, mut gots, mut codes] = [want, got, &self.codes].map(ElementReader::of);
@@ -70,7 +84,8 @@ impl CodedWeight<'_> {
             self.ends.lies_beyond(codes, (got, want), (&mut is_end, &mut lost));
             found.add(places.start, (got, want), &is_end);
         }
-        Ok(Some(found.is_sound() && !lost.is_much()))
+        let is_compensated = found.is_sound() && !lost.is_much();
+        Ok(Some(CodeErrors { is_compensated, is_rescaled: found.is_rescaled() }))
     }
 }
 
@@ -126,20 +141,42 @@ impl CompensatedCodes<'_> {
         let is_thin = self.farthest <= FARTHEST && are_fewer && are_many;
         is_thin && is_told && self.of_scales.iter().all(ScaleErrors::is_sound)
     }
+
+    /// Whether the errors of many are those of another scale or zero point.
+    fn is_rescaled(&self) -> bool {
+        let all: f64 = self.of_scales.iter().map(|errors| errors.count).sum();
+        let others = self.of_scales.iter().filter(|errors| errors.is_rescaled());
+        let others: f64 = others.map(|errors| errors.count).sum();
+        others > OTHERS * all
+    }
 }
 
 impl ScaleErrors {
-    fn is_sound(&self) -> bool {
+    /// The mean of the errors, the power of what a straight line through them by their values
+    /// explains beside it, and what is left.
+    fn line(&self) -> (f64, f64, f64) {
         let ScaleErrors { count, error, error_squared, value, value_squared, product } = *self;
-        if count < FEW {
-            return true;
-        }
         let (mean, mean_value) = (error / count, value / count);
         let of_values = (value_squared - count * mean_value * mean_value).max(0.0);
         let together = product - count * mean * mean_value;
-        // What a straight line through the errors by their values explains, and what is left.
         let explained = if of_values > 0.0 { together * together / of_values } else { 0.0 };
-        let left = (error_squared - count * mean * mean - explained).max(0.0) / (count - 2.0);
+        (mean, explained, (error_squared - count * mean * mean - explained).max(0.0))
+    }
+
+    /// Whether the errors are what another scale or zero point makes.
+    fn is_rescaled(&self) -> bool {
+        let (.., left) = self.line();
+        let is_off = self.error_squared > OFF * OFF * self.value_squared;
+        self.count >= FEW && is_off && left < LEFT * self.error_squared
+    }
+
+    fn is_sound(&self) -> bool {
+        let count = self.count;
+        if count < FEW {
+            return true;
+        }
+        let (mean, explained, left) = self.line();
+        let left = left / (count - 2.0);
         let chance = CHANCE * (left / count).sqrt() + LEAST;
         let is_common = mean.abs() > chance || (explained / count).sqrt() > chance;
         left.sqrt() <= SPREAD && !is_common

@@ -157,6 +157,24 @@ impl Parts<'_> {
         made
     }
 
+    /// Adds a cast from one type to another, if they are two.
+    fn cast(
+        &mut self,
+        value: String,
+        (from, to): (ElementType, ElementType),
+        name: Option<String>,
+    ) -> String {
+        if from == to {
+            return value;
+        }
+        self.add("Cast", vec![value], vec![int_attribute("to", to as i64)], name)
+    }
+
+    /// A name that a part has whatever stands before it, so that one of two models is known by it.
+    fn named(&self, part: &str) -> Option<String> {
+        Some(format!("{}:{part}", self.output))
+    }
+
     /// The last node makes what the one makes that all stand for.
     fn done(mut self) -> Option<Vec<NodeProto>> {
         self.nodes.last_mut()?.output = vec![self.output.into()];

@@ -26,13 +26,17 @@ impl<'a> Writer<'a> {
     /// The product with a matrix in blocks of codes of a few bits.
     pub(super) fn product(&mut self, node: &NodeProto, mut parts: Parts) -> Option<Vec<NodeProto>> {
         let packed = self.packed(node)?;
-        let name = self.weight(parts.output, node.input.get(1));
+        let ty = ElementType::from_id(packed.scales.data_type)?;
+        let name = self.weight(parts.output, node.input.get(1)).or_else(|| parts.named("weight"));
         let weight = if self.has_blocks {
             self.in_blocks(packed, &mut parts, name)?
         } else {
             self.in_rows(packed, &mut parts, name)?
         };
-        let product = parts.add("MatMul", vec![node.input.first()?.clone(), weight], vec![], None);
+        let name = parts.named("weight as it is taken");
+        let weight = parts.cast(weight, (ElementType::Float, ty), name);
+        let (given, name) = (vec![node.input.first()?.clone(), weight], parts.named("product"));
+        let product = parts.add("MatMul", given, vec![], name);
         if let Some(bias) = node.input.get(5).filter(|name| !name.is_empty()) {
             parts.add("Add", vec![product, bias.clone()], vec![], None);
         }
@@ -85,29 +89,32 @@ impl<'a> Writer<'a> {
         let value = parts.output;
         // Blocks came with types of 4 bits, and before those of 2.
         let ty = if bits == 4 { ElementType::Uint4 } else { ElementType::Uint8 };
-        let beside = (bits > 2).then(|| self.beside(value, "codes", codes, (ty, [depth, rows])));
+        let beside =
+            (bits > 2).then(|| self.beside(value, "codes in blocks", codes, (ty, [depth, rows])));
         let codes = match beside.flatten() {
             Some(name) => name,
             None => {
                 let count = rows.checked_mul(blocks)?;
                 let codes = unpacked(self.stored(codes)?.as_bytes(), bits, count, size)?;
                 let codes = in_bytes(turned(&codes, rows, depth)?, bits);
-                self.codes(value, bits, ty, &[depth, rows], codes)?
+                self.codes((value, "codes in blocks"), bits, ty, &[depth, rows], codes)?
             }
         };
-        let float = ElementType::Float;
-        let scales = match self.beside(value, "scales", scales, (float, [blocks, rows])) {
-            Some(name) => name,
-            None => {
-                let scales = self.stored(scales)?;
-                let scales = scales.try_as_plain_ram().ok()?.as_slice::<f32>().ok()?;
-                let scales = turned(scales, rows, blocks)?;
-                let scales = scales.iter().flat_map(|scale| scale.to_le_bytes()).collect();
-                self.hold(value, "scales", float, &[blocks, rows], scales)?
-            }
-        };
+        let of_scales = ElementType::from_id(scales.data_type)?;
+        let scales =
+            match self.beside(value, "scales in blocks", scales, (of_scales, [blocks, rows])) {
+                Some(name) => name,
+                None => {
+                    let scales = self.stored(scales)?;
+                    let scales = scales.as_bytes().chunks_exact(of_scales.bits() as usize / 8);
+                    let scales = turned(&scales.collect::<Vec<&[u8]>>(), rows, blocks)?.concat();
+                    self.hold(value, "scales in blocks", of_scales, &[blocks, rows], scales)?
+                }
+            };
+        let name_of_scales = parts.named("scales in FLOAT");
+        let scales = parts.cast(scales, (of_scales, ElementType::Float), name_of_scales);
         let zeros = in_bytes(turned(&zeros, rows, blocks)?, bits);
-        let zeros = self.hold(value, "zeros", ty, &[blocks, rows], zeros)?;
+        let zeros = self.hold(value, "zeros in blocks", ty, &[blocks, rows], zeros)?;
         let size = int_attribute("block_size", i64::try_from(size).ok()?);
         let blocks = vec![int_attribute("axis", 0), size];
         Some(parts.add("DequantizeLinear", vec![codes, scales, zeros], blocks, name))
@@ -125,33 +132,40 @@ impl<'a> Writer<'a> {
         let (value, count) = (parts.output, rows * blocks);
         let ty = ElementType::Uint8;
         let codes = unpacked(self.stored(codes)?.as_bytes(), bits, count, size)?;
-        let codes = self.codes(value, bits, ty, &[count, size], codes)?;
+        let codes = self.codes((value, "codes"), bits, ty, &[count, size], codes)?;
         let held = format!("{value}:scales");
         let mut dims = vec![i64::try_from(count).ok()?];
         if !self.has_axes {
             dims.push(1);
         }
         self.constants.push(TensorProto { name: held.clone(), dims, ..scales.clone() });
+        let of_scales = ElementType::from_id(scales.data_type)?;
+        let name_of_scales = parts.named("scales in FLOAT");
+        let held = parts.cast(held, (of_scales, ElementType::Float), name_of_scales);
+        let rows_named = parts.named("rows");
         let mut weight = if self.has_axes {
             let zeros = self.hold(value, "zeros", ty, &[count], zeros)?;
             let axis = vec![int_attribute("axis", 0)];
-            parts.add("DequantizeLinear", vec![codes, held, zeros], axis, None)
+            parts.add("DequantizeLinear", vec![codes, held, zeros], axis, rows_named)
         } else {
             let zeros = zeros.iter().flat_map(|zero| f32::from(*zero).to_le_bytes()).collect();
             let zeros = self.hold(value, "zeros", ElementType::Float, &[count, 1], zeros)?;
             let to = vec![int_attribute("to", ElementType::Float as i64)];
-            let codes = parts.add("Cast", vec![codes], to, None);
-            let codes = parts.add("Sub", vec![codes, zeros], vec![], None);
-            parts.add("Mul", vec![codes, held], vec![], None)
+            let (floats, off) = (parts.named("codes in FLOAT"), parts.named("codes off zero"));
+            let codes = parts.add("Cast", vec![codes], to, floats);
+            let codes = parts.add("Sub", vec![codes, zeros], vec![], off);
+            parts.add("Mul", vec![codes, held], vec![], rows_named)
         };
         let shape = self.numbers(value, "shape", &[rows, blocks.checked_mul(size)?])?;
-        weight = parts.add("Reshape", vec![weight, shape], vec![], None);
+        let whole = parts.named("whole rows");
+        weight = parts.add("Reshape", vec![weight, shape], vec![], whole);
         if blocks * size != depth {
             let mut taken = vec![weight];
             for (name, number) in [("start", 0), ("end", depth), ("axis", 1)] {
                 taken.push(self.numbers(value, name, &[number])?);
             }
-            weight = parts.add("Slice", taken, vec![], None);
+            let unpadded = parts.named("unpadded rows");
+            weight = parts.add("Slice", taken, vec![], unpadded);
         }
         let order = ints_attribute("perm", vec![1, 0]);
         Some(parts.add("Transpose", vec![weight], vec![order], name))
@@ -160,13 +174,13 @@ impl<'a> Writer<'a> {
     /// Adds codes of so many bits, and keeps their type where a wider one holds them.
     fn codes(
         &mut self,
-        value: &str,
+        (value, name): (&str, &str),
         bits: usize,
         ty: ElementType,
         shape: &[usize],
         raw_data: Vec<u8>,
     ) -> Option<String> {
-        let name = self.hold(value, "codes", ty, shape, raw_data)?;
+        let name = self.hold(value, name, ty, shape, raw_data)?;
         let held = match bits {
             2 => Some(ElementType::Uint2),
             4 => Some(ElementType::Uint4),
@@ -213,11 +227,12 @@ impl<'a> Writer<'a> {
         self.hold(value, name, ElementType::Int64, &[numbers.len()], data)
     }
 
-    /// A constant of so many FLOAT scales.
+    /// A constant of so many scales.
     fn scales(&self, name: &str, count: usize) -> Option<&'a TensorProto> {
         let scales = *self.held.get(name)?;
         let stored = scales.dims.iter().try_fold(1i64, |count, dim| count.checked_mul(*dim))?;
-        let is_float = scales.data_type == ElementType::Float as i32;
+        let of_products = [ElementType::Float, ElementType::Float16, ElementType::BFloat16];
+        let is_float = of_products.contains(&ElementType::from_id(scales.data_type)?);
         (is_float && usize::try_from(stored).ok()? == count).then_some(scales)
     }
 

@@ -21,6 +21,7 @@ use crate::cli::measure::elements::Elements;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::weight::alike::{Alike, alike};
 use crate::cli::measure::weight::change::WeightChange;
+use crate::cli::measure::weight::compensated::CodeErrors;
 use crate::cli::measure::weight::nearest::NearestCodes;
 use crate::cli::message::{at, one_line};
 use crate::cli::progress::{Progress, Unit};
@@ -45,6 +46,8 @@ pub(crate) struct Weights {
     pub(crate) names: HashMap<String, String>,
     /// Those of them that the converted model has as a Cast makes them, in their order of axes.
     pub(crate) casts: HashSet<String>,
+    /// Those of them that the converted model has as they are, in their type.
+    pub(crate) same: HashSet<String>,
     /// What those of the converted model are off whose codes are the nearest ones to the values of
     /// a constant of the reference, which is named; where it was asked for.
     pub(crate) nearest: Option<HashMap<String, (String, NearestCodes)>>,
@@ -94,12 +97,15 @@ impl Weights {
         converted: &Holder,
         asks_nearest: bool,
     ) -> TractResult<Weights> {
-        let of_reference = constants::of(reference.proto);
-        let bytes = of_reference.iter().map(Constant::bytes).sum();
-        let progress = Progress::of("comparing the weights", bytes, Unit::Bytes);
         let written = spelt(converted.proto, Some(reference.proto), converted.folder);
         let unpacked = [converted.unpacked, &written.unpacked].concat();
         let converted = &Holder { proto: &written.proto, unpacked: &unpacked, ..*converted };
+        let written = spelt(reference.proto, None, reference.folder);
+        let unpacked = [reference.unpacked, &written.unpacked].concat();
+        let reference = &Holder { proto: &written.proto, unpacked: &unpacked, ..*reference };
+        let of_reference = constants::of(reference.proto);
+        let bytes = of_reference.iter().map(Constant::bytes).sum();
+        let progress = Progress::of("comparing the weights", bytes, Unit::Bytes);
         let nearest = asks_nearest.then(HashMap::new);
         let mut weights = Weights { progress: Some(progress), nearest, ..Weights::default() };
         let mut left_b = NamedConstants::of(constants::of(converted.proto));
@@ -270,22 +276,26 @@ impl Weights {
 
     /// Keeps the doubtful pairs of which neither side belongs to another weight by its values.
     fn settle_doubts(&mut self, a: &[Constant], b: &[Constant], pairs: &[(usize, usize, bool)]) {
-        let paired = pairs.iter().flat_map(|(x, y, _)| [a.get(*x), b.get(*y)]);
-        let names = paired.flatten().map(|constant| (&*constant.path, &*constant.name));
-        let paired: HashSet<(&str, &str)> = names.collect();
+        fn place<'n>(constant: &'n Constant) -> (&'n str, &'n str) {
+            (&constant.path, &constant.name)
+        }
+        // What has the name of one side may be another weight on the other.
+        let of_a = pairs.iter().filter_map(|(x, ..)| a.get(*x)).map(place);
+        let of_b = pairs.iter().filter_map(|(_, y, _)| b.get(*y)).map(place);
+        let (of_a, of_b): (HashSet<_>, HashSet<_>) = (of_a.collect(), of_b.collect());
         let doubtful = std::mem::take(&mut self.doubtful);
         let doubtful = doubtful.into_iter().filter(|doubt| !doubt.change.is_few_numbers());
         // A pair by name may be one by place as well.
         let mut told = HashSet::new();
         for doubt in doubtful {
-            let place = (doubt.fact.graph.clone(), doubt.fact.name.clone());
-            if paired.contains(&(&*place.0, &*place.1)) {
-                let ComparedWeight { name, converted_name, .. } = &doubt.fact;
-                let other = converted_name.as_ref().unwrap_or(name);
+            let ComparedWeight { name, converted_name, graph, .. } = &doubt.fact;
+            let other = converted_name.as_ref().unwrap_or(name);
+            let is_of_another = of_a.contains(&(&**graph, &**name));
+            if is_of_another || of_b.contains(&(&**graph, &**other)) {
                 if self.names.get(name) == Some(other) {
                     self.names.remove(name);
                 }
-            } else if told.insert(place) {
+            } else if told.insert((graph.clone(), name.clone())) {
                 self.facts.compared += 1;
                 self.changed.push(doubt);
             }
@@ -306,12 +316,15 @@ impl Weights {
         if is_named {
             self.names.insert(a.name.clone(), b.name.clone());
             self.casts.remove(&a.name);
+            self.same.remove(&a.name);
         }
         if is_turned {
             y = transposed(y)?;
         }
         let (stored, name) = (b.stored.or(a.stored), format!("weight `{}`", a.name));
-        let codes = b.codes.filter(|_| self.nearest.is_some() && is_named && !is_turned);
+        // Where the reference is in codes as well, the same ones have no half a step of doubt.
+        let is_asked = self.nearest.is_some() && is_named && !is_turned && a.codes.is_none();
+        let codes = b.codes.filter(|_| is_asked);
         let change = at(&name, change_of([&x, &y], stored, codes, of_b))?;
         if let Some((nearest, found)) = self.nearest.as_mut().zip(change.nearest) {
             nearest.insert(b.name.clone(), (a.name.clone(), found));
@@ -319,12 +332,16 @@ impl Weights {
         if is_named && !is_turned && change.is_cast() {
             self.casts.insert(a.name.clone());
         }
+        if is_named && change.is_exact() && (x.ty, &x.shape) == (y.ty, &y.shape) {
+            self.same.insert(a.name.clone());
+        }
         self.progress.iter_mut().for_each(|progress| progress.add(a.bytes()));
         if !change.is_odd() {
             self.facts.compared += 1;
             *(if change.is_exact() { &mut self.facts.exact } else { &mut self.facts.rounded }) += 1;
             return Ok(true);
         }
+        let errors = at(&name, code_errors(&x, b, is_turned, of_b))?;
         let fact = ComparedWeight {
             name: a.name.clone(),
             converted_name: (a.name != b.name).then(|| b.name.clone()),
@@ -341,12 +358,10 @@ impl Weights {
             is_error: false,
             text: String::new(),
             roots: b.roots.clone(),
+            is_rescaled: errors.is_rescaled,
         };
-        let alike = if at(&name, is_compensated(&x, b, is_turned, of_b))? {
-            Some(Alike::Compensated)
-        } else {
-            alike(&x, &y, b.stored)?
-        };
+        let alike =
+            if errors.is_compensated { Some(Alike::Compensated) } else { alike(&x, &y, b.stored)? };
         let changed = ChangedWeight { fact, change, alike };
         if changed.change.is_another() && !changed.change.is_damage() {
             self.doubtful.push(changed);
@@ -378,28 +393,27 @@ fn change_of(
     WeightChange::between(x, y, stored, half_steps.as_ref())
 }
 
-/// Whether a constant of the converted model is of codes that make up for one another's errors,
-/// given the reference's values. Fails when they cannot be read.
-fn is_compensated(
+/// What the errors of a constant of the converted model have in common, if it is of codes, given
+/// the reference's values. Fails when they cannot be read.
+fn code_errors(
     wanted: &Elements,
     constant: &Constant,
     is_turned: bool,
     folder: Option<&Path>,
-) -> TractResult<bool> {
-    let Some(codes) = &constant.codes else { return Ok(false) };
-    let Some(coded) = codes.read(folder)? else { return Ok(false) };
+) -> TractResult<CodeErrors> {
+    let Some(codes) = &constant.codes else { return Ok(CodeErrors::default()) };
+    let Some(coded) = codes.read(folder)? else { return Ok(CodeErrors::default()) };
     // Few values of a scale, or few codes, tell nothing where no run does.
     const BITS: u32 = 4;
     const VALUES: usize = 16;
-    if coded.codes.ty.bits() < BITS || coded.codes.len() < VALUES * coded.steps.count() {
-        return Ok(false);
-    }
+    let are_few = coded.codes.ty.bits() < BITS || coded.codes.len() < VALUES * coded.steps.count();
     let got = constant.values(folder)?;
     let got = if codes.is_turned { transposed(got)? } else { got };
-    let is_sound = if is_turned == codes.is_turned {
-        coded.is_compensated(wanted, &got)
+    let errors = if is_turned == codes.is_turned {
+        coded.errors(wanted, &got)
     } else {
-        coded.is_compensated(&transposed(wanted.clone())?, &got)
+        coded.errors(&transposed(wanted.clone())?, &got)
     };
-    Ok(is_sound? == Some(true))
+    let errors = errors?.unwrap_or_default();
+    Ok(CodeErrors { is_compensated: errors.is_compensated && !are_few, ..errors })
 }

@@ -116,7 +116,7 @@ pub(super) struct LocalComparison<'a> {
     model: Interpreter,
     /// The reference, where it has products of codes: what the model itself has shown is then not
     /// what is looked into.
-    reference: Option<Interpreter>,
+    reference: Option<Rc<Interpreter>>,
     /// Whether the conversion has products of codes.
     is_spelt: bool,
     local: Local,
@@ -143,11 +143,15 @@ impl<'a> LocalComparison<'a> {
         sides: (&'a LoadedModel, &'a LoadedModel),
     ) -> TractResult<LocalComparison<'a>> {
         progress::tell(LOOKING);
-        let reference = sides.0.spelt_out(None)?;
+        let of_reference = sides.0.spelt_out(None)?;
         let spelt = sides.1.spelt_out(Some(&sides.0.probed.proto))?;
         let is_spelt = spelt.is_some();
-        let model = spelt.map_or_else(|| sides.1.interpreter(), Ok)?;
-        let (local, sites) = (Local::default(), Sites::default());
+        // Codes that came out a byte each are no wider for that.
+        let unpacked = of_reference.iter().chain(&spelt).flat_map(|(_, unpacked)| unpacked);
+        let types = unpacked.map(|(_, ty)| *ty).collect();
+        let reference = of_reference.map(|(model, _)| Rc::new(model));
+        let model = spelt.map_or_else(|| sides.1.interpreter(), |(model, _)| Ok(model))?;
+        let (local, sites) = (Local { types, ..Local::default() }, Sites::default());
         Ok(LocalComparison {
             subject,
             sides,
@@ -183,7 +187,12 @@ impl<'a> LocalComparison<'a> {
             Some(first) => first,
             None => {
                 let mut links = links(trace_a, trace_b, outputs, &self.subject.weights)?;
-                let (holder, both) = (a.probed.holder(), (&**trace_a, &**trace_b, &self.model));
+                let of_reference = match &self.reference {
+                    None if !trace_a.computed.is_empty() => Some(Rc::new(a.interpreter()?)),
+                    spelt => spelt.clone(),
+                };
+                let both = (&**trace_a, &**trace_b, of_reference, &self.model);
+                let holder = a.probed.holder();
                 let weights = ReferenceWeights::of(self.subject, holder, both, &mut links)?;
                 let (traces, moved) = (traces.clone(), Rc::default());
                 First { traces, links, weights, moved, band: None }
@@ -257,7 +266,7 @@ impl<'a> LocalComparison<'a> {
         let is_output = |name: &str| outputs.iter().any(|(_, output)| output == name);
         local.inside = sites.all.iter().filter(|site| !is_output(&site.converted)).count();
         // A conversion to a wider type is as coarse as what it stands for.
-        local.types = a.types().chain(b.types()).collect();
+        local.types.extend(a.types().chain(b.types()));
         local.is_deep = local.inside == 0
             && outputs.iter().any(|(_, output)| region(b, output, is_output).len() > FEW);
         let weights = &subject.weights;

@@ -1,6 +1,7 @@
 //! The weights of the reference, each read from its file where it is needed.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use tract_onnx_cast::Result;
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
@@ -8,7 +9,7 @@ use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 use super::Subject;
 use super::exact_inputs::{is_turned, laid_out, rounded};
 use super::links::{Link, Links};
-use super::nodes::codes;
+use super::nodes::{codes, is_moving};
 use super::numbers::{cast, is_computed_in, numbers, wide};
 use super::trace::Trace;
 use crate::cli::measure::elements::Elements;
@@ -21,6 +22,8 @@ use crate::cli::work::weights::constants::{Holder, elements_of, initializer};
 #[derive(Default)]
 pub(super) struct ReferenceWeights<'a> {
     holder: Option<Holder<'a>>,
+    /// The reference, where it computes weights of others.
+    model: Option<Rc<Interpreter>>,
     roundings: HashMap<String, String>,
     /// Those of them that are casts, value by value.
     casts: HashSet<String>,
@@ -31,6 +34,14 @@ pub(super) struct ReferenceWeights<'a> {
     pub(super) cuts_masks: bool,
     /// The constants of the conversion that are codes.
     pub(super) codes: HashSet<String>,
+    /// Those of them, and of narrow weights, that are the reference's own: nothing was rounded
+    /// again.
+    own_codes: HashSet<String>,
+    /// What both models make of codes.
+    pub(super) of_both: HashSet<String>,
+    /// What is made of codes whose scales or zero points put it off, with the weight that it is
+    /// unless something makes up for that.
+    pub(super) rescaled: Links,
 }
 
 impl<'a> ReferenceWeights<'a> {
@@ -39,13 +50,10 @@ impl<'a> ReferenceWeights<'a> {
     pub(super) fn of(
         subject: &Subject,
         holder: Holder<'a>,
-        (a, b, model): (&Trace, &Trace, &Interpreter),
+        (a, b, of_reference, model): (&Trace, &Trace, Option<Rc<Interpreter>>, &Interpreter),
         links: &mut Links,
     ) -> Result<ReferenceWeights<'a>> {
-        let (holder, nearest) = (Some(holder), subject.nearest.clone());
-        let codes = codes(b);
-        let mut weights =
-            ReferenceWeights { holder, nearest, codes, ..ReferenceWeights::default() };
+        let mut weights = ReferenceWeights::begun(subject, (holder, of_reference), b);
         // A constant that several weights claim is the one of which it is a cast.
         let mut pairs: Vec<_> = subject.weights.iter().collect();
         pairs.sort_by_key(|(reference, _)| (subject.casts.contains(*reference), *reference));
@@ -54,32 +62,30 @@ impl<'a> ReferenceWeights<'a> {
             held.is_some_and(|(want, got)| is_cut(want, got) == Some(true))
         });
         for (reference, converted) in pairs {
-            let held = a.form(reference).filter(|_| a.is_constant(reference));
+            // What both make of codes is one value, whatever the codes are.
+            let are_both = is_of_codes(a, reference) && is_of_codes(b, converted);
+            let is_held = a.is_constant(reference) || are_both;
+            let held = a.form(reference).filter(|_| is_held);
             let Some((ty, shape)) = held.filter(|(ty, _)| is_computed_in(wide(*ty))) else {
                 continue;
             };
             let is_float = b.form(converted).is_some_and(|(ty, _)| is_computed_in(ty));
-            let is_other = if b.is_constant(converted) {
+            let is_other = if are_both {
+                false
+            } else if b.is_constant(converted) {
                 subject.changed.contains(reference)
             } else {
                 // Whether a few of a weight's codes are wrong its values tell.
                 subject.changed.contains(reference) && !subject.changed_in_few.contains(reference)
             };
-            if is_other || !is_float {
+            let is_rescaled = is_other && subject.rescaled.contains(reference);
+            if is_other && !is_rescaled || !is_float {
                 continue;
             }
             if b.is_constant(converted) {
-                weights.roundings.insert(converted.clone(), reference.clone());
-                let (of_a, of_b) = (a.form(reference), b.form(converted));
-                let is_alike = of_a.zip(of_b).is_some_and(|((_, a), (_, b))| a == b);
-                if is_alike && subject.casts.contains(reference) {
-                    weights.casts.insert(converted.clone());
-                } else {
-                    weights.casts.remove(converted);
-                }
+                weights.add_rounding(subject, (a, b), (reference, converted));
                 continue;
             }
-            let is_made = b.maker(converted).is_some_and(|ran| ran.op == "DequantizeLinear");
             let exact = || cast(&weights.read(a, reference)?, wide(ty));
             let by_values = || {
                 let made = b.again(model, converted)?;
@@ -94,20 +100,71 @@ impl<'a> ReferenceWeights<'a> {
                 let turned = b.form(converted).map(|(_, made)| is_turned(shape, made));
                 if turned == Some(None) { by_values() } else { Ok(turned.flatten()) }
             };
-            if is_made && has_order()? == Some(false) {
+            let is_made = b.maker(converted).is_some_and(|ran| ran.op == "DequantizeLinear");
+            if (is_made || are_both) && has_order()? == Some(false) {
                 let link = Link { reference: reference.clone(), is_sure: true };
+                weights.of_both.extend(are_both.then(|| converted.clone()));
+                let links = if is_rescaled { &mut weights.rescaled } else { &mut *links };
                 links.insert(converted.clone(), link);
             }
         }
         Ok(weights)
     }
 
-    /// A constant of the reference.
+    /// What is known before the weights are looked at, of the reference's file, of the reference
+    /// where it computes some, and of the conversion.
+    fn begun(
+        subject: &Subject,
+        (holder, model): (Holder<'a>, Option<Rc<Interpreter>>),
+        b: &Trace,
+    ) -> ReferenceWeights<'a> {
+        let codes = codes(b);
+        let is_code = |name: &String| {
+            let narrow = b.form(name).is_some_and(|(ty, _)| ty.bits() <= 8);
+            codes.contains(name) || narrow && b.is_constant(name)
+        };
+        let same = subject.same.iter().filter_map(|name| subject.weights.get(name));
+        ReferenceWeights {
+            holder: Some(holder),
+            model,
+            nearest: subject.nearest.clone(),
+            own_codes: same.filter(|name| is_code(name)).cloned().collect(),
+            codes,
+            ..ReferenceWeights::default()
+        }
+    }
+
+    /// Notes that a constant of the conversion is the rounding of one of the reference.
+    fn add_rounding(
+        &mut self,
+        subject: &Subject,
+        (a, b): (&Trace, &Trace),
+        (reference, converted): (&String, &String),
+    ) {
+        self.roundings.insert(converted.clone(), reference.clone());
+        let (of_a, of_b) = (a.form(reference), b.form(converted));
+        let is_alike = of_a.zip(of_b).is_some_and(|((_, a), (_, b))| a == b);
+        if is_alike && subject.casts.contains(reference) {
+            self.casts.insert(converted.clone());
+        } else {
+            self.casts.remove(converted);
+        }
+    }
+
+    /// Whether a constant of the conversion is codes that the reference has as well.
+    pub(super) fn is_own_code(&self, name: &str) -> bool {
+        self.own_codes.contains(name)
+    }
+
+    /// A constant of the reference, or what it computes of constants.
     pub(super) fn read(&self, reference: &Trace, name: &str) -> Option<SharedTensor> {
-        if let Some(kept) = reference.constant(name) {
+        if let Some(kept) = reference.constant(name).or_else(|| reference.first(name)) {
             return Some(kept.clone());
         }
-        initializer(self.holder.as_ref()?, name)
+        match &self.model {
+            Some(model) if reference.computed.contains_key(name) => model.constant(name).ok()?,
+            _ => initializer(self.holder.as_ref()?, name),
+        }
     }
 
     /// The weight of the reference of which a constant of the conversion is the cast, value by
@@ -162,6 +219,15 @@ impl<'a> ReferenceWeights<'a> {
         let (exact, _) = laid_out(&cast(&weight, wide(weight.0))?, held)?;
         rounded(&exact, held, weight.0)
     }
+}
+
+/// Whether a value is made of codes, which nodes may have moved behind that.
+fn is_of_codes(trace: &Trace, value: &str) -> bool {
+    let mut made = trace.maker(value);
+    while let Some(ran) = made.filter(|ran| ran.op == "Cast" || is_moving(ran)) {
+        made = ran.inputs.first().and_then(|input| trace.maker(input));
+    }
+    made.is_some_and(|ran| ran.op == "DequantizeLinear")
 }
 
 /// Whether a constant is a mask, of zeros and one number, that is cut off.

@@ -91,7 +91,7 @@ impl<'a> Rounds<'a> {
         let mut walk = self.walk(None, HashSet::new());
         run(&mut walk)?;
         if walk.sites.deviating().next().is_none() {
-            return Ok(Walked::of((walk.sites, walk.quantizers.wrong()), None));
+            return Ok(Walked::of(self.held_to_weights(walk, &run)?, None));
         }
         let mut own = OwnRounding::of(self.reference, &walk.sites);
         if !own.wanted.is_empty() {
@@ -242,7 +242,7 @@ impl<'a> Rounds<'a> {
         let sure = again.sites.deviating().filter(|site| site.is_sure);
         let suspects: HashSet<String> = sure.map(|site| site.converted.clone()).collect();
         if suspects.is_empty() || self.reference.nodes.is_empty() {
-            return Ok((again.sites, again.quantizers.wrong()));
+            return self.held_to_weights(again, run);
         }
         let carried = if self.has_others(&again) { again.carried(&suspects) } else { vec![] };
         let loose: HashSet<String> = suspects.into_iter().chain(carried).collect();
@@ -256,14 +256,56 @@ impl<'a> Rounds<'a> {
         };
         let mut left = left_as_they_are(loose.clone());
         run(&mut left)?;
-        let wrong: HashSet<String> =
-            loose.iter().filter(|name| self.is_passed_by(name, &left)).cloned().collect();
+        // Where the reference's own weight makes its value, no factor was folded into it.
+        let fits = |name: &String| {
+            let (behind, _) = again.behind(name);
+            let agrees = |name: &&str| again.sites.get(name).is_some_and(|site| !site.deviates());
+            self.weights.of_both.contains(name) && !behind.is_empty() && behind.iter().all(agrees)
+        };
+        let passed = loose.iter().filter(|name| self.is_passed_by(name, &left) && !fits(name));
+        let wrong: HashSet<String> = passed.cloned().collect();
         if wrong.is_empty() {
-            return Ok((again.sites, again.quantizers.wrong()));
+            return self.held_to_weights(again, run);
         }
         let mut last = left_as_they_are(wrong.clone());
         run(&mut last)?;
         last.sites.all.iter_mut().for_each(|site| site.is_sure &= !wrong.contains(&site.converted));
+        self.held_to_weights(last, run)
+    }
+
+    /// What a last walk has found, and the weights that have other scales or zero points though
+    /// nothing makes up for that: the reference's own weight makes its value there, and makes it
+    /// better.
+    fn held_to_weights(
+        &self,
+        mut last: Walk,
+        run: &impl Fn(&mut Walk) -> TractResult<()>,
+    ) -> TractResult<(Sites, Vec<Wrong>)> {
+        let rescaled = &self.weights.rescaled;
+        if rescaled.is_empty() {
+            return Ok((last.sites, last.quantizers.wrong()));
+        }
+        let behind: HashMap<&String, Vec<String>> = rescaled
+            .keys()
+            .map(|name| (name, last.behind(name).0.into_iter().map(String::from).collect()))
+            .collect();
+        let mut wanted: Vec<&str> = behind.values().flatten().map(String::as_str).collect();
+        wanted.extend(rescaled.keys().map(String::as_str));
+        let mut links = self.links.clone();
+        links.extend(rescaled.iter().map(|(name, link)| (name.clone(), link.clone())));
+        let rounds = self.with(&links, self.moved.clone());
+        let mut given = rounds.walk(Some(last.regions(&wanted)), last.loose.clone());
+        run(&mut given)?;
+        let is_better = |name: &String| {
+            let sites = given.sites.get(name).zip(last.sites.get(name));
+            sites.is_some_and(|(given, own)| {
+                !given.deviates() && !own.deviates() && given.noise < own.noise
+            })
+        };
+        let wrong = behind.iter().filter(|(_, all)| !all.is_empty() && all.iter().all(is_better));
+        let wrong: Vec<Site> =
+            wrong.filter_map(|(name, _)| given.sites.get(name)).cloned().collect();
+        wrong.into_iter().filter(Site::deviates).for_each(|site| last.sites.add(site));
         Ok((last.sites, last.quantizers.wrong()))
     }
 

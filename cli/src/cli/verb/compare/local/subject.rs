@@ -20,6 +20,8 @@ pub(in super::super) struct Subject<'a> {
     pub(in super::super) weights: HashMap<String, String>,
     /// Those of them that the conversion has as a Cast makes them, in their order of axes.
     pub(in super::super) casts: HashSet<String>,
+    /// Those of them that the conversion has as they are, in their type.
+    pub(in super::super) same: HashSet<String>,
     /// What values of the conversion are off whose codes are the nearest ones to the values of a
     /// constant of the reference, which is named.
     pub(in super::super) nearest: HashMap<String, (String, NearestCodes)>,
@@ -27,6 +29,8 @@ pub(in super::super) struct Subject<'a> {
     pub(in super::super) changed: HashSet<String>,
     /// Those of which a few values are.
     pub(in super::super) changed_in_few: HashSet<String>,
+    /// Those that the conversion has in codes whose scales or zero points put them off.
+    pub(in super::super) rescaled: HashSet<String>,
     /// How often the conversion runs with its roundings perturbed; `None` where that depends on its
     /// size.
     pub(in super::super) band_runs: Option<u64>,
@@ -42,13 +46,16 @@ impl<'a> Subject<'a> {
     ) -> Subject<'a> {
         let changed = || weights.iter().flat_map(|weights| &weights.changed);
         let in_few = changed().filter(|weight| weight.change.is_few());
+        let rescaled = changed().filter(|weight| weight.fact.is_rescaled);
         Subject {
             sides,
             weights: weights.map(|weights| weights.names.clone()).unwrap_or_default(),
             casts: weights.map(|weights| weights.casts.clone()).unwrap_or_default(),
+            same: weights.map(|weights| weights.same.clone()).unwrap_or_default(),
             nearest: weights.and_then(|weights| weights.nearest.clone()).unwrap_or_default(),
             changed: changed().map(|weight| weight.fact.name.clone()).collect(),
             changed_in_few: in_few.map(|weight| weight.fact.name.clone()).collect(),
+            rescaled: rescaled.map(|weight| weight.fact.name.clone()).collect(),
             band_runs: request.band_runs,
             shows_band: request.shows_band,
         }

@@ -26,7 +26,7 @@ impl<'a> Calibrated<'a> {
             .filter(|node| node.op_type == "QuantizeLinear" || node.op_type.starts_with("QLinear"));
         quantizers.next()?;
         let spelt = loaded.spelt_out(Some(&reference.probed.proto)).ok()?;
-        let model = spelt.map_or_else(|| loaded.interpreter(), Ok).ok()?;
+        let model = spelt.map_or_else(|| loaded.interpreter(), |(model, _)| Ok(model)).ok()?;
         Some(Calibrated { loaded, model })
     }
 

@@ -7,12 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::Interpreter;
-use tract_onnx_cast::{CastOnnx, OnnxTensor};
+use tract_onnx_cast::{CastOnnx, ElementType, OnnxTensor};
 
 use crate::cli::work::model::Model;
 use crate::cli::work::probed::Probed;
 use crate::cli::work::spelt::{Spelt, spelt};
 use crate::cli::work::weights::constants::Holder;
+
+/// The types of the codes of which constants hold one in each byte.
+type Unpacked = Vec<(String, ElementType)>;
 
 /// A model of which the casts are known.
 pub(in crate::cli::verb::compare) struct LoadedModel {
@@ -20,7 +23,7 @@ pub(in crate::cli::verb::compare) struct LoadedModel {
     pub(in crate::cli::verb::compare) path: PathBuf,
     pub(in crate::cli::verb::compare) model: Model,
     /// The model with its products of codes written out, until it runs.
-    spelt: Mutex<Option<ModelProto>>,
+    spelt: Mutex<Option<(ModelProto, Unpacked)>>,
 }
 
 impl LoadedModel {
@@ -44,17 +47,19 @@ impl LoadedModel {
         self.probed.onnx.clone().with_probes(false)
     }
 
-    /// The model with its products of codes written out; `None` if it has none.
+    /// The model with its products of codes written out, and the types of the codes of which that
+    /// holds one in each byte; `None` if it has none.
     pub(in crate::cli::verb::compare) fn spelt_out(
         &self,
         reference: Option<&ModelProto>,
-    ) -> TractResult<Option<Interpreter>> {
+    ) -> TractResult<Option<(Interpreter, Unpacked)>> {
         let kept = self.spelt.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let spelt = kept.or_else(|| match self.spelt(reference).proto {
-            Cow::Owned(spelt) => Some(spelt),
-            Cow::Borrowed(_) => None,
+        let spelt = kept.or_else(|| match self.spelt(reference) {
+            Spelt { proto: Cow::Owned(spelt), unpacked } => Some((spelt, unpacked)),
+            Spelt { proto: Cow::Borrowed(_), .. } => None,
         });
-        spelt.map(|spelt| self.interpreter_of(spelt)).transpose()
+        let of = |(spelt, unpacked)| Ok((self.interpreter_of(spelt)?, unpacked));
+        spelt.map(of).transpose()
     }
 
     fn spelt(&self, reference: Option<&ModelProto>) -> Spelt<'_> {
@@ -71,8 +76,9 @@ impl LoadedModel {
         let spelt = self.spelt(Some(reference));
         let Spelt { proto, unpacked } = &spelt;
         let made = of(&Holder { proto, unpacked, ..self.probed.holder() });
-        if let Cow::Owned(spelt) = spelt.proto {
-            *self.spelt.lock().unwrap_or_else(PoisonError::into_inner) = Some(spelt);
+        if let Spelt { proto: Cow::Owned(spelt), unpacked } = spelt {
+            let kept = Some((spelt, unpacked));
+            *self.spelt.lock().unwrap_or_else(PoisonError::into_inner) = kept;
         }
         made
     }

@@ -80,17 +80,23 @@ pub(super) fn quantized_inside(
 pub(super) fn dequantized(step: NodeStep) -> Doubts {
     let NodeStep { inputs, made, .. } = step;
     let codes = inputs.first()?.as_ref()?;
-    if codes.value.0.is_float() {
-        return elementwise(step);
-    }
     let share = codes.share;
     let scale = inputs.get(1)?.as_ref()?;
+    // Steps of floats are a share of them.
+    let of_codes = match codes.doubt {
+        Doubt::Same(steps) => Some((steps, 0.0)),
+        Doubt::Rounded { share, least } => Some((least, share)),
+        _ => None,
+    };
     // A scale that is off by a share of itself puts a value off by that of the value.
-    if let (Doubt::Same(steps), Doubt::Relative(off)) = (&codes.doubt, &scale.doubt)
-        && let (shape, scale) = (codes.value.1.shape(), (&scale.value, *off))
-        && let Some(steps) = CodeSteps::of(step.node.attributes, shape, scale, *steps)
+    if let (Some((steps, own)), Doubt::Relative(off)) = (of_codes, &scale.doubt)
+        && let (shape, scale) = (codes.value.1.shape(), (&scale.value, off + own))
+        && let Some(steps) = CodeSteps::of(step.node.attributes, shape, scale, steps)
     {
         return Some(vec![Carried { doubt: Doubt::Steps(steps), share }]);
+    }
+    if codes.value.0.is_float() {
+        return elementwise(step);
     }
     let base = made.first()?.as_ref()?;
     let mut doubts = vec![0.0; base.1.len()];

@@ -288,7 +288,8 @@ impl<'a> Fault<'a> {
         let is_taken = |weight: &&ComparedWeight| {
             let name = weight.converted_name.as_ref().unwrap_or(&weight.name);
             let is_made = ran.op == "DequantizeLinear" && ran.outputs.contains(name);
-            (is_made || ran.inputs.contains(name)) && self.is_another(&weight.name, name)
+            let is_another = || weight.is_rescaled || self.is_another(&weight.name, name);
+            (is_made || ran.inputs.contains(name)) && is_another()
         };
         let mut changed = self.changed.iter().filter(|_| !is_folded);
         if let Some(weight) = changed.find(is_taken) {

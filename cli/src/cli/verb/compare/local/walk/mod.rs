@@ -204,7 +204,22 @@ impl<'a> Walk<'a> {
         }
         // What another runtime has saved was made of the very constants.
         let is_rounded = input.is_constant && !self.reference.nodes.is_empty();
-        widened(&value, is_rounded, is_code || self.weights.codes.contains(&name))
+        self.widened(&name, &value, is_rounded, is_code)
+    }
+
+    /// A value in the type in which nothing more is rounded, with the doubt that its own type
+    /// leaves: none of codes that the reference has as well.
+    fn widened(
+        &self,
+        name: &str,
+        value: &SharedTensor,
+        is_constant: bool,
+        is_code: bool,
+    ) -> Option<Twin> {
+        if self.weights.is_own_code(name) {
+            return Some(Twin::new(cast(value, wide(value.0))?, Doubt::Same(0.0)));
+        }
+        widened(value, is_constant, is_code || self.weights.codes.contains(name))
     }
 
     /// What the inputs of a node are, free of their types' rounding.
@@ -370,10 +385,8 @@ impl Observer for Walk<'_> {
             let is_constant = node.op_type == "Constant";
             let weight = if is_constant { self.weight(&name, made) } else { None };
             let weight = weight.and_then(|weight| shaped(&weight, made.1.shape()));
-            let (value, is_coded) = (weight.as_ref(), self.weights.codes.contains(&name));
-            let Some(mut twin) = widened(value.unwrap_or(made), is_constant, is_coded) else {
-                continue;
-            };
+            let value = weight.as_ref().unwrap_or(made);
+            let Some(mut twin) = self.widened(&name, value, is_constant, false) else { continue };
             // `output_dtype` has values of codes in half precision, whatever their scales are.
             let fits = |Carried { doubt, .. }: &&Carried| {
                 doubt.is_of(made.1.len()) && (wide(made.0) == made.0 || is_code(node, 0))

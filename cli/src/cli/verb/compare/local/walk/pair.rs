@@ -272,7 +272,7 @@ fn is_compensated(want: &SharedTensor, twin: &Twin, held: &WeightCodes) -> Optio
     let [want, got, codes] = [want, &twin.value, &held.codes]
         .map(|(ty, tensor)| Elements::of(*ty, Cow::Borrowed(&**tensor)));
     let coded = CodedWeight { codes, ends: held.ends, steps: steps.scales.clone() };
-    coded.is_compensated(&want, &got).ok()?
+    Some(coded.errors(&want, &got).ok()??.is_compensated)
 }
 
 /// Whether two values are one tensor.

@@ -125,6 +125,9 @@ pub(super) fn widened(value: &SharedTensor, is_constant: bool, is_code: bool) ->
     let ty = value.0;
     let is_code = is_code || ty.bits() <= 8 && value.1.len() >= WEIGHT;
     let doubt = match ty.family() {
+        Family::Float(_) if is_constant && ty.bits() <= 8 => {
+            Doubt::Rounded { share: rounding(ty), least: smallest(ty) }
+        }
         Family::Float(_) if is_constant && ty.bits() <= 16 => {
             Doubt::Rounded { share: 2.0 * rounding(ty), least: 2.0 * smallest(ty) }
         }
@@ -133,7 +136,8 @@ pub(super) fn widened(value: &SharedTensor, is_constant: bool, is_code: bool) ->
         Family::Signed | Family::Unsigned if is_constant && is_code => Doubt::Same(0.5),
         _ => Doubt::Relative(0.0),
     };
-    let share = if matches!(doubt, Doubt::Same(_)) { UNIFORM } else { 1.0 };
+    let is_half_a_step = is_constant && ty.bits() <= 8 || matches!(doubt, Doubt::Same(_));
+    let share = if is_half_a_step { UNIFORM } else { 1.0 };
     Some(Twin { value: cast(value, wide(ty))?, doubt, share })
 }
 
