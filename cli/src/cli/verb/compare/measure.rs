@@ -78,6 +78,13 @@ impl Measured {
 
     /// Makes the verdict, by which a comparison passes that no tolerance judges.
     fn judge(&mut self, request: &CompareRequest, sides: &Sides, local: Result<Local, String>) {
+        if let Some((weights, local)) = self.weights.as_mut().zip(local.as_ref().ok()) {
+            let before = weights.changed.len();
+            weights.changed.retain(|weight| {
+                !weight.graph.is_empty() || !local.strangers.contains(&weight.name)
+            });
+            weights.compared -= before - weights.changed.len();
+        }
         let weights = self.weights.as_ref().map_or(&[][..], |weights| &weights.changed);
         self.judgement = judge(Grounds {
             outputs: &self.outputs,

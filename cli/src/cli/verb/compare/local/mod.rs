@@ -1,7 +1,7 @@
 //! The verdict that needs no tolerance: where errors arise, and whether rounding explains them.
 //!
 //! `subject` is what there is to look into, `trace` what a run of each side node by node has shown,
-//! `links` says which values are to be one, `walk` holds what each node makes of the reference's
+//! `links` says which values are to be one, `names` whether their names tell that, `walk` holds what each node makes of the reference's
 //! inputs against what the reference made, as often as `rounds` says, `doubt` is how much of the
 //! difference rounding explains, `fault` what the rest looks like by what its `nodes` are, `band`
 //! how far the conversion's roundings may put its outputs, and `judge` the verdict. `exact_inputs`
@@ -20,6 +20,7 @@ mod exact_inputs;
 mod fault;
 mod judge;
 mod links;
+mod names;
 mod nodes;
 mod numbers;
 mod quantizers;
@@ -79,6 +80,8 @@ pub(super) struct Local {
     pub(super) cuts_made_up: bool,
     /// Quantisers that are wrong by themselves.
     quantizers: Vec<Wrong>,
+    /// Constants of the reference that those of their names do not stand for.
+    pub(super) strangers: HashSet<String>,
     /// The nodes that take constants, with their operators.
     pub(super) takers: HashMap<String, (String, String)>,
     /// Where in the order of computation nodes stand.
@@ -107,7 +110,7 @@ fn next_walk(walks: &Cell<usize>) -> String {
 
 /// Two models that are looked into, a set at a time.
 pub(super) struct LocalComparison<'a> {
-    subject: &'a Subject<'a>,
+    subject: Subject<'a>,
     sides: (&'a LoadedModel, &'a LoadedModel),
     /// The conversion.
     model: Interpreter,
@@ -144,7 +147,7 @@ impl<'a> LocalComparison<'a> {
         let model = spelt.map_or_else(|| sides.1.interpreter(), Ok)?;
         let (local, sites) = (Local::default(), Sites::default());
         Ok(LocalComparison {
-            subject,
+            subject: subject.clone(),
             sides,
             model,
             reference,
@@ -178,9 +181,10 @@ impl<'a> LocalComparison<'a> {
         let first = match self.first.take() {
             Some(first) => first,
             None => {
-                let mut links = links(trace_a, trace_b, outputs, &self.subject.weights)?;
+                let (mut links, found) = links(trace_a, trace_b, outputs, &self.subject)?;
+                self.subject.correct(found);
                 let (holder, both) = (a.probed.holder(), (&**trace_a, &**trace_b, &self.model));
-                let weights = ReferenceWeights::of(self.subject, holder, both, &mut links)?;
+                let weights = ReferenceWeights::of(&self.subject, holder, both, &mut links)?;
                 First { traces: traces.clone(), links, weights, band: None }
             }
         };
@@ -234,7 +238,7 @@ impl<'a> LocalComparison<'a> {
         Ok((trace_a, trace_b))
     }
 
-    /// What was found; `changed` are the weights that have changed.
+    /// What was found; `changed` are the weights of other values.
     pub(super) fn finish(self, changed: &[ComparedWeight]) -> Local {
         let LocalComparison { mut local, sites, first, subject, model, .. } = self;
         let Some(First { traces, links, band, weights: held }) = first else { return local };
@@ -246,10 +250,14 @@ impl<'a> LocalComparison<'a> {
         local.types = a.types().chain(b.types()).collect();
         local.is_deep = local.inside == 0
             && outputs.iter().any(|(_, output)| region(b, output, is_output).len() > FEW);
-        let weights = &subject.weights;
+        let (weights, has_names) = (&subject.weights, subject.has_names);
+        let is_told = |weight: &&ComparedWeight| !subject.strangers.contains(&weight.name);
+        let changed = &*changed.iter().filter(is_told).cloned().collect::<Vec<_>>();
         let (links, sites, held) = (&links, &sites, &held);
-        let fault = Fault { a, b, model: &model, links, sites, held, weights, changed };
+        let model = &model;
+        let fault = Fault { a, b, model, has_names, links, sites, held, weights, changed };
         local.blame(&fault);
+        local.strangers = subject.strangers;
         local
     }
 }
@@ -312,8 +320,9 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
         && outputs.iter().any(|output| region(&trace, output, is_output).len() > FEW);
     let (links, weights) = (&links, &subject.weights);
     let (held, sites, changed) = (&ReferenceWeights::default(), &sites, &[]);
-    let model = &model_b;
-    let fault = Fault { a: &saved, b: &trace, model, links, sites, held, weights, changed };
+    let (model, has_names) = (&model_b, true);
+    let (a, b) = (&saved, &trace);
+    let fault = Fault { a, b, model, has_names, links, sites, held, weights, changed };
     local.blame(&fault);
     Ok(local)
 }
