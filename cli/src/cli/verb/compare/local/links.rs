@@ -45,20 +45,22 @@ pub(super) fn links(
     let weights = &subject.weights;
     let mut found = pairs(true, weights)?;
     let mut links = linked(found.iter());
-    let told = linked(found.iter().filter(|pair| pair.how != MatchKind::Name));
+    found.retain(|pair| pair.how != MatchKind::Name || is_likely((a, b), pair, &links, weights));
+    links = linked(found.iter());
     let mut has_names = true;
-    if Hints::of((a, b), &told, weights).has_others(outputs) {
+    let hints = Hints { sides: (a, b), links: &links, weights };
+    if hints.has_others(outputs) {
         // What a constant of other values is called tells no more than what it is taken by.
         let mut certain = weights.clone();
         certain.retain(|name, _| !subject.changed.contains(name));
         let without = pairs(false, &certain)?;
         let nameless = linked(without.iter());
-        let with = Hints::of((a, b), &links, weights);
-        if with.are_worse_than(&Hints::of((a, b), &nameless, weights)) {
+        if hints.are_worse_than(&nameless) {
             (found, links, has_names) = (without, nameless, false);
         }
     }
-    let counterparts = Hints::of((a, b), &links, weights).counterparts(subject, has_names);
+    let hints = Hints { sides: (a, b), links: &links, weights };
+    let counterparts = hints.counterparts(subject, has_names);
     let weights = &counterparts.weights;
     let is_sure = |pair: &&Pair| {
         if has_names {
@@ -199,6 +201,26 @@ fn seen(trace: &Trace) -> Vec<Seen<'_>> {
 const FUSED: [&str; 5] =
     ["FastGelu", "Gelu", "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"];
 
+/// Whether a pair may be one by its name: what has that by chance has another shape, and takes
+/// nothing that the other one takes, but for a few numbers.
+fn is_likely(
+    (a, b): (&Trace, &Trace),
+    pair: &Pair,
+    links: &Links,
+    weights: &HashMap<String, String>,
+) -> bool {
+    let Some((x, y)) = a.maker(&pair.reference).zip(b.maker(&pair.converted)) else { return true };
+    let shapes = a.form(&pair.reference).zip(b.form(&pair.converted));
+    let is_held = |name: &str| a.maker(name).is_none();
+    let is_few = |name: &str| {
+        let count = a.form(name).map(|(_, shape)| shape.iter().product::<usize>());
+        a.is_constant(name) && count.is_some_and(|count| count < WEIGHT)
+    };
+    let mut operands = x.inputs.iter().zip(&y.inputs).filter(|(x, _)| !is_few(x));
+    shapes.is_none_or(|(x, y)| x.1 == y.1)
+        || operands.any(|both| is_pair(both, links, weights, is_held))
+}
+
 /// Whether the nodes that make a pair are one node of both models: of one operator, and of one name
 /// or of the same operands.
 fn is_same_place(
@@ -211,21 +233,8 @@ fn is_same_place(
     let (Some(x), Some(y)) = (a.maker(&pair.reference), b.maker(&pair.converted)) else {
         return false;
     };
-    // What has the name by chance has another shape, and takes nothing that the other one takes, but
-    // for a few numbers.
-    let is_likely = || {
-        let shapes = a.form(&pair.reference).zip(b.form(&pair.converted));
-        let is_held = |name: &str| a.maker(name).is_none();
-        let is_few = |name: &str| {
-            let count = a.form(name).map(|(_, shape)| shape.iter().product::<usize>());
-            a.is_constant(name) && count.is_some_and(|count| count < WEIGHT)
-        };
-        let mut operands = x.inputs.iter().zip(&y.inputs).filter(|(x, _)| !is_few(x));
-        shapes.is_none_or(|(x, y)| x.1 == y.1)
-            || operands.any(|both| is_pair(both, links, weights, is_held))
-    };
     let has_name = !x.name.is_empty() && x.name == y.name && !x.outputs.contains(&x.name);
-    let is_named = (has_name || is_bias_of(x, y)) && is_likely();
+    let is_named = (has_name || is_bias_of(x, y)) && is_likely((a, b), pair, links, weights);
     // Another operator under the same names is a fault; one of another name may be fused.
     let is_one = is_named && pair.reference == pair.converted && !y.op.contains("Quantize");
     let is_same = x.op == y.op && x.domain == y.domain;

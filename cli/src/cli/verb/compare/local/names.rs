@@ -19,10 +19,10 @@ const SAME: f64 = 0.2;
 /// What is said of which values and constants of two runs belong together.
 #[derive(Clone, Copy)]
 pub(super) struct Hints<'a> {
-    sides: (&'a Trace, &'a Trace),
-    links: &'a Links,
+    pub(super) sides: (&'a Trace, &'a Trace),
+    pub(super) links: &'a Links,
     /// What the reference's constants are called in the conversion.
-    weights: &'a HashMap<String, String>,
+    pub(super) weights: &'a HashMap<String, String>,
 }
 
 /// What constants of the reference are called in the conversion, as their takers tell it.
@@ -36,39 +36,39 @@ pub(super) struct Counterparts {
 }
 
 impl<'a> Hints<'a> {
-    pub(super) fn of(
-        sides: (&'a Trace, &'a Trace),
-        links: &'a Links,
-        weights: &'a HashMap<String, String>,
-    ) -> Hints<'a> {
-        Hints { sides, links, weights }
-    }
-
-    /// Whether names are chance: without them, by `nameless`, more than twice as many nodes take
-    /// what belongs together as do so with them alone. A node that takes another's operand by a
-    /// fault does so without its name, and what takes its value with it.
-    pub(super) fn are_worse_than(&self, nameless: &Hints) -> bool {
-        let (with, without) = (self.explained(), nameless.explained());
+    /// Whether names are chance: more than twice as many nodes take what belongs together without
+    /// them alone, by `nameless`, as do so with them alone. A node that takes another's operand by
+    /// a fault is of the former, and what takes its value of the latter. What is in no pair without
+    /// its name tells nothing against it.
+    pub(super) fn are_worse_than(&self, nameless: &Links) -> bool {
+        let linked: HashSet<&String> = nameless.values().map(|link| &link.reference).collect();
+        let mut others = nameless.clone();
+        for (value, link) in self.links.iter().filter(|(_, link)| !linked.contains(&link.reference))
+        {
+            others.entry(value.clone()).or_insert_with(|| link.clone());
+        }
+        let without = Hints { links: &others, ..*self }.explained();
+        let with = self.explained();
         without.difference(&with).count() > 2 * with.difference(&without).count()
     }
 
     /// The values of the conversion that one operator makes of what belongs together.
     fn explained(&self) -> HashSet<&'a str> {
         let made = self.both().filter(|(x, y)| {
-            let is_same = x.domain == y.domain && x.attributes == y.attributes;
+            let is_same = x.op == y.op && x.domain == y.domain && x.attributes == y.attributes;
             let mut operands = x.inputs.iter().zip(&y.inputs);
             is_same && x.inputs.len() == y.inputs.len() && operands.all(|both| self.belong(both))
         });
         made.filter_map(|(_, y)| y.outputs.first().map(String::as_str)).collect()
     }
 
-    /// The nodes of one operator that make values which belong together.
+    /// The nodes that make values which belong together.
     fn both(&self) -> impl Iterator<Item = (&'a Ran, &'a Ran)> + use<'a> {
         let ((a, b), links) = (self.sides, self.links);
         let computing = b.nodes.iter().filter(|ran| !is_form(ran) && !is_coder(ran));
         computing.filter_map(move |y| {
             let link = links.get(y.outputs.first()?)?;
-            Some((a.maker(&link.reference).filter(|x| x.op == y.op)?, y))
+            Some((a.maker(&link.reference)?, y))
         })
     }
 
@@ -96,11 +96,12 @@ impl<'a> Hints<'a> {
         }
     }
 
-    /// The constants that two nodes take at one place that make what belongs together, and whether
-    /// their values are the same.
+    /// The constants that two nodes of one operator take at one place that make what belongs
+    /// together, and whether their values are the same.
     fn constants(&self) -> Vec<(&'a str, &'a str, bool)> {
         let (a, b) = self.sides;
-        let operands = self.both().flat_map(|(x, y)| x.inputs.iter().zip(&y.inputs));
+        let alike = self.both().filter(|(x, y)| x.op == y.op);
+        let operands = alike.flat_map(|(x, y)| x.inputs.iter().zip(&y.inputs));
         let constant = operands.filter(|(x, y)| {
             let (x, y) = (source(a, x), source(b, y));
             a.is_constant(x) && b.is_constant(y)
@@ -108,9 +109,24 @@ impl<'a> Hints<'a> {
         constant.map(|(x, y)| (x.as_str(), y.as_str(), self.is_one_constant(x, y))).collect()
     }
 
+    /// Whether what one node divides by another one that makes the same multiplies by, or the other
+    /// way round.
+    fn is_reciprocal(&self, name: &str, own: &str) -> bool {
+        let is_factor = |ran: &Ran, op: &str, held: &str| {
+            ran.op == op && ran.inputs.get(1).is_some_and(|input| input == held)
+        };
+        self.both().any(|(x, y)| {
+            let is_turned = |p, q| {
+                is_factor(x, p, name) && y.op == q && y.inputs.iter().any(|held| held == own)
+            };
+            is_turned("Div", "Mul") || is_turned("Mul", "Div")
+        })
+    }
+
     /// What the constants are called. One that has other values than that of its name is another,
-    /// if a node that takes either takes the same values at its place on the other side; where
-    /// names are chance, unless nodes that belong together take both.
+    /// if a node that takes either takes the same values at its place on the other side, or if one
+    /// divides by what the other one multiplies by; where names are chance, unless nodes that belong
+    /// together take both.
     pub(super) fn counterparts(&self, subject: &Subject, has_names: bool) -> Counterparts {
         let taken = self.constants();
         let is_stranger = |name: &&String| {
@@ -119,7 +135,9 @@ impl<'a> Hints<'a> {
                 *is_same && (*x == name.as_str()) != (*y == own.as_str())
             };
             let is_taken = || taken.iter().any(|(x, y, _)| x == name && y == own);
-            taken.iter().any(is_elsewhere) || !has_names && !is_taken()
+            taken.iter().any(is_elsewhere)
+                || self.is_reciprocal(name, own)
+                || !has_names && !is_taken()
         };
         let strangers: HashSet<String> =
             subject.changed.iter().filter(is_stranger).cloned().collect();
