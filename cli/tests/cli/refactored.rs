@@ -194,9 +194,9 @@ fn attended(ty: ElementType, other: Other, wrong: Wrong) -> ModelProto {
     if ty == Float {
         nodes.push(node("Tanh", &[&x], &["y"], vec![]).named("last"));
     } else {
-        nodes.insert(0, cast("to_half", "x", "half", ty));
+        nodes.insert(0, cast("x", ty, "half"));
         nodes.push(node("Tanh", &[&x], &["bent"], vec![]).named("last"));
-        nodes.push(cast("to_float", "bent", "y", Float));
+        nodes.push(cast("bent", Float, "y"));
     }
     of(&[8, 8], nodes, &[8, 8], constants)
 }
