@@ -125,8 +125,8 @@ impl<'a> Hints<'a> {
 
     /// What the constants are called. One that has other values than that of its name is another,
     /// if a node that takes either takes the same values at its place on the other side, or if one
-    /// divides by what the other one multiplies by; where names are chance, unless nodes that belong
-    /// together take both.
+    /// divides by what the other one multiplies by; where names are chance, unless nodes that
+    /// belong together take both.
     pub(super) fn counterparts(&self, subject: &Subject, has_names: bool) -> Counterparts {
         let taken = self.constants();
         let is_stranger = |name: &&String| {
@@ -160,7 +160,8 @@ impl<'a> Hints<'a> {
             let both = made.and_then(|value| Some((value, a.maker(value)?)));
             let Some((value, x)) = both.filter(|(_, x)| x.name == y.name) else { return false };
             let shapes = a.form(value).zip(b.form(value)).map(|(x, y)| (x.1, y.1));
-            // What the conversion has of a node's weights another node takes, and this one another's.
+            // What the conversion has of a node's weights another node takes, and this one
+            // another's.
             let wanted: Vec<&String> =
                 x.inputs.iter().filter_map(|name| self.weights.get(name)).collect();
             let taken: Vec<&String> =
