@@ -2,10 +2,10 @@
 //! and axes that were moved.
 
 use tract_onnx::pb::{ModelProto, NodeProto};
-use tract_onnx_cast::ElementType::{Float, Int8};
+use tract_onnx_cast::ElementType::{self, Float, Float16, Int8};
 
-use crate::common::proto::{Change, Sketch, float, int, int64, ints, node};
-use crate::verdict::{held, judged, of, one, values, verdict};
+use crate::common::proto::{Change, Sketch, cast, float, int, int64, ints, node};
+use crate::verdict::{broken, held, judged, of, one, values, verdict};
 
 /// How an exporter calls the nodes and their values.
 #[derive(Clone, Copy)]
@@ -37,6 +37,7 @@ impl Export {
         let attributes = match op {
             "ReduceMean" => vec![ints("axes", &[-1])],
             "LayerNormalization" => vec![float("epsilon", 1e-5)],
+            "Softmax" => vec![int("axis", -1)],
             _ => vec![],
         };
         self.nodes.push(node(op, inputs, &[&made], attributes).named(&format!("{op}_{number}")));
@@ -99,6 +100,139 @@ fn numbers_that_another_export_gives_tell_nothing() {
         let bias = graph.initializer.iter_mut().find(|held| held.name == "b1").expect("a bias");
         bias.raw_data[3] ^= 0x80;
         assert_eq!(verdict(&apart, &spoiled), "broken");
+    }
+}
+
+/// What one export of a model has otherwise than another one.
+#[derive(Clone, Copy, PartialEq)]
+enum Other {
+    Nothing,
+    /// A product by 1 before all others.
+    Factor,
+    /// The scale of the products is divided by.
+    Quotient,
+    /// It is a factor of the queries.
+    Early,
+    /// The values are made before the keys, and these before the queries.
+    Order,
+}
+
+/// What is wrong in the second block of an export.
+#[derive(Clone, Copy, PartialEq)]
+enum Wrong {
+    Nothing,
+    Weight,
+    Axis,
+    Operand,
+    Missing,
+}
+
+/// Two blocks of an attention and a Gelu, whose nodes, values and numbers are counted.
+fn attended(ty: ElementType, other: Other, wrong: Wrong) -> ModelProto {
+    let mut export = Export { names: Names::OfEach, nodes: vec![] };
+    let (mut numbers, mut constants) = (0, vec![]);
+    let mut x = String::from(if ty == Float { "x" } else { "half" });
+    let mut number = |value| {
+        let name = format!("f_{numbers}");
+        numbers += 1;
+        constants.push(one(&name, ty, value));
+        name
+    };
+    if other == Other::Factor {
+        x = export.add("Mul", &[&x, &number(1.0)]);
+    }
+    for block in 0..2 {
+        let is_wrong = |kind| block == 1 && wrong == kind;
+        let own = |name: &str| format!("{name}{block}");
+        let names = if other == Other::Order { ["v", "k", "q"] } else { ["q", "k", "v"] };
+        let mut made = names.map(|name| {
+            let product = export.add("MatMul", &[&x, &own(&format!("w_{name}"))]);
+            export.add("Add", &[&product, &own(&format!("b_{name}"))])
+        });
+        if other == Other::Order {
+            made.reverse();
+        }
+        let [mut queries, keys, values] = made;
+        if other == Other::Early {
+            queries = export.add("Mul", &[&queries, &number(0.25)]);
+        }
+        let keys = if is_wrong(Wrong::Operand) { &values } else { &keys };
+        let turned = export.add("Transpose", &[keys]);
+        let mut products = export.add("MatMul", &[&queries, &turned]);
+        products = match other {
+            Other::Early => products,
+            Other::Quotient => export.add("Div", &[&products, &number(4.0)]),
+            _ => export.add("Mul", &[&products, &number(0.25)]),
+        };
+        let shares = export.add("Softmax", &[&products]);
+        if let Some(softmax) = export.nodes.last_mut().filter(|_| is_wrong(Wrong::Axis)) {
+            softmax.attribute = vec![int("axis", 0)];
+        }
+        let mut sum = export.add("MatMul", &[&shares, &values]);
+        if !is_wrong(Wrong::Missing) {
+            sum = export.add("Add", &[&sum, &own("c")]);
+        }
+        let bent = export.add("Div", &[&sum, &number(1.414)]);
+        let bent = export.add("Erf", &[&bent]);
+        let bent = export.add("Add", &[&bent, &number(1.0)]);
+        let bent = export.add("Mul", &[&sum, &bent]);
+        let bent = export.add("Mul", &[&bent, &number(0.5)]);
+        x = export.add("Add", &[&x, &bent]);
+    }
+    for (place, name) in ["q", "k", "v"].iter().enumerate() {
+        for block in 0..2 {
+            let seed = 5 * block + place;
+            let mut weight = values(64, seed);
+            if block == 1 && *name == "k" && wrong == Wrong::Weight {
+                weight.iter_mut().step_by(3).for_each(|x| *x = -*x);
+            }
+            constants.push(held(&format!("w_{name}{block}"), ty, &[8, 8], &weight));
+            constants.push(held(&format!("b_{name}{block}"), ty, &[8], &values(8, seed + 11)));
+        }
+    }
+    constants.extend([0, 1].map(|n| held(&format!("c{n}"), ty, &[8], &values(8, n + 30))));
+    let mut nodes = export.nodes;
+    if ty == Float {
+        nodes.push(node("Tanh", &[&x], &["y"], vec![]).named("last"));
+    } else {
+        nodes.insert(0, cast("x", ty, "half"));
+        nodes.push(node("Tanh", &[&x], &["bent"], vec![]).named("last"));
+        nodes.push(cast("bent", Float, "y"));
+    }
+    of(&[8, 8], nodes, &[8, 8], constants)
+}
+
+/// The node that takes a constant.
+fn taker(model: &ModelProto, constant: &str) -> String {
+    let nodes = &model.graph.as_ref().expect("a graph").node;
+    let taker = nodes.iter().find(|node| node.input.iter().any(|input| input == constant));
+    taker.expect("a taker").name.clone()
+}
+
+#[test]
+fn equal_names_of_another_export_may_stand_for_others() {
+    let reference = attended(Float, Other::Nothing, Wrong::Nothing);
+    for other in [Other::Factor, Other::Quotient, Other::Early, Other::Order] {
+        for ty in [Float, Float16] {
+            let converted = attended(ty, other, Wrong::Nothing);
+            assert_ne!(verdict(&reference, &converted), "broken");
+        }
+    }
+}
+
+#[test]
+fn a_fault_among_names_that_stand_for_others_is_named() {
+    let reference = attended(Float, Other::Nothing, Wrong::Nothing);
+    for other in [Other::Nothing, Other::Factor, Other::Quotient, Other::Order] {
+        let faulty = |wrong| attended(Float16, other, wrong);
+        let weight = faulty(Wrong::Weight);
+        let found = judged(&reference, &weight);
+        assert_eq!(found, broken(&taker(&weight, "w_k1"), "weight"));
+        let found = judged(&reference, &faulty(Wrong::Axis));
+        assert_eq!(found, broken("Softmax_2", "axis"));
+        let found = judged(&reference, &faulty(Wrong::Operand));
+        assert_eq!(found, broken("Transpose_2", "input"));
+        assert_eq!(verdict(&reference, &faulty(Wrong::Missing)), "broken");
     }
 }
 

@@ -80,6 +80,11 @@ impl Measured {
     fn judge(&mut self, request: &CompareRequest, sides: &Sides, local: Result<Local, String>) {
         if let (Ok(local), Some(weights)) = (&local, &mut self.weights) {
             weights.excuse(&local.moved);
+            let before = weights.changed.len();
+            weights.changed.retain(|weight| {
+                !weight.graph.is_empty() || !local.strangers.contains(&weight.name)
+            });
+            weights.compared -= before - weights.changed.len();
         }
         let weights = self.weights.as_ref().map_or(&[][..], |weights| &weights.changed);
         self.judgement = judge(Grounds {

@@ -80,6 +80,8 @@ pub(super) struct Local {
     pub(super) cuts_made_up: bool,
     /// Quantisers that are wrong by themselves.
     quantizers: Vec<Wrong>,
+    /// Constants of the reference that those of their names do not stand for.
+    pub(super) strangers: HashSet<String>,
     /// The nodes that take constants, with their operators.
     pub(super) takers: HashMap<String, (String, String)>,
     /// The weights of the reference that are others as channels were moved, and right.
@@ -110,7 +112,7 @@ fn next_walk(walks: &Cell<usize>) -> String {
 
 /// Two models that are looked into, a set at a time.
 pub(super) struct LocalComparison<'a> {
-    subject: &'a Subject<'a>,
+    subject: Subject<'a>,
     sides: (&'a LoadedModel, &'a LoadedModel),
     /// The conversion.
     model: Interpreter,
@@ -153,7 +155,7 @@ impl<'a> LocalComparison<'a> {
         let model = spelt.map_or_else(|| sides.1.interpreter(), |(model, _)| Ok(model))?;
         let (local, sites) = (Local { types, ..Local::default() }, Sites::default());
         Ok(LocalComparison {
-            subject,
+            subject: subject.clone(),
             sides,
             model,
             reference,
@@ -186,14 +188,15 @@ impl<'a> LocalComparison<'a> {
         let first = match self.first.take() {
             Some(first) => first,
             None => {
-                let mut links = links(trace_a, trace_b, outputs, &self.subject.weights)?;
+                let (mut links, found) = links(trace_a, trace_b, outputs, &self.subject)?;
+                self.subject.correct(found);
                 let of_reference = match &self.reference {
                     None if !trace_a.computed.is_empty() => Some(Rc::new(a.interpreter()?)),
                     spelt => spelt.clone(),
                 };
                 let both = (&**trace_a, &**trace_b, of_reference, &self.model);
                 let holder = a.probed.holder();
-                let weights = ReferenceWeights::of(self.subject, holder, both, &mut links)?;
+                let weights = ReferenceWeights::of(&self.subject, holder, both, &mut links)?;
                 let (traces, moved) = (traces.clone(), Rc::default());
                 First { traces, links, weights, moved, band: None }
             }
@@ -254,7 +257,7 @@ impl<'a> LocalComparison<'a> {
         Ok(Rc::new(Traces { sides: (trace_a, trace_b), outputs: outputs.clone() }))
     }
 
-    /// What was found; `changed` are the weights that have changed.
+    /// What was found; `changed` are the weights of other values.
     pub(super) fn finish(self, changed: &[ComparedWeight]) -> Local {
         let LocalComparison { mut local, sites, first, subject, model, .. } = self;
         let Some(First { traces, links, band, moved, weights: held }) = first else {
@@ -269,10 +272,14 @@ impl<'a> LocalComparison<'a> {
         local.types.extend(a.types().chain(b.types()));
         local.is_deep = local.inside == 0
             && outputs.iter().any(|(_, output)| region(b, output, is_output).len() > FEW);
-        let weights = &subject.weights;
+        let (weights, has_names) = (&subject.weights, subject.has_names);
+        let is_told = |weight: &&ComparedWeight| !subject.strangers.contains(&weight.name);
+        let changed = &*changed.iter().filter(is_told).cloned().collect::<Vec<_>>();
         let (links, sites, held) = (&links, &sites, &held);
-        let fault = Fault { a, b, model: &model, links, sites, held, weights, changed };
+        let model = &model;
+        let fault = Fault { a, b, model, has_names, links, sites, held, weights, changed };
         local.blame(&fault);
+        local.strangers = subject.strangers;
         local
     }
 }
@@ -329,8 +336,9 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
         && outputs.iter().any(|output| region(&trace, output, is_output).len() > FEW);
     let (links, weights) = (&links, &subject.weights);
     let (held, sites, changed) = (&ReferenceWeights::default(), &sites, &[]);
-    let model = &model_b;
-    let fault = Fault { a: &saved, b: &trace, model, links, sites, held, weights, changed };
+    let (model, has_names) = (&model_b, true);
+    let (a, b) = (&saved, &trace);
+    let fault = Fault { a, b, model, has_names, links, sites, held, weights, changed };
     local.blame(&fault);
     Ok(local)
 }

@@ -7,6 +7,7 @@ use tract_onnx_cast::OnnxTensor;
 use tract_onnx_cast::interpreter::Interpreter;
 
 use super::band::{self, Band, PerturbedRuns};
+use super::links::Counterparts;
 use super::rounds::Walked;
 use super::trace::Traces;
 use crate::cli::measure::weight::nearest::NearestCodes;
@@ -14,8 +15,11 @@ use crate::cli::verb::compare::open::{CompareRequest, Sides};
 use crate::cli::work::weights as compared;
 
 /// What there is to look into.
+#[derive(Clone)]
 pub(in super::super) struct Subject<'a> {
     pub(in super::super) sides: &'a Sides,
+    /// Whether the names of what is made inside tell anything.
+    pub(in super::super) has_names: bool,
     /// What the reference's constants are called in the conversion.
     pub(in super::super) weights: HashMap<String, String>,
     /// Those of them that the conversion has as a Cast makes them, in their order of axes.
@@ -27,6 +31,8 @@ pub(in super::super) struct Subject<'a> {
     pub(in super::super) nearest: HashMap<String, (String, NearestCodes)>,
     /// The reference's constants that are more than rounded in the conversion.
     pub(in super::super) changed: HashSet<String>,
+    /// Constants of the reference that those of their names do not stand for.
+    pub(in super::super) strangers: HashSet<String>,
     /// Those of which a few values are.
     pub(in super::super) changed_in_few: HashSet<String>,
     /// Those that the conversion has in codes whose scales or zero points put them off.
@@ -49,16 +55,28 @@ impl<'a> Subject<'a> {
         let rescaled = changed().filter(|weight| weight.fact.is_rescaled);
         Subject {
             sides,
+            has_names: true,
             weights: weights.map(|weights| weights.names.clone()).unwrap_or_default(),
             casts: weights.map(|weights| weights.casts.clone()).unwrap_or_default(),
             same: weights.map(|weights| weights.same.clone()).unwrap_or_default(),
             nearest: weights.and_then(|weights| weights.nearest.clone()).unwrap_or_default(),
             changed: changed().map(|weight| weight.fact.name.clone()).collect(),
+            strangers: HashSet::new(),
             changed_in_few: in_few.map(|weight| weight.fact.name.clone()).collect(),
             rescaled: rescaled.map(|weight| weight.fact.name.clone()).collect(),
             band_runs: request.band_runs,
             shows_band: request.shows_band,
         }
+    }
+
+    /// Takes over what stands for the reference's constants, and what their names tell.
+    pub(super) fn correct(&mut self, found: Counterparts) {
+        let Counterparts { weights, strangers, has_names } = found;
+        (self.weights, self.has_names) = (weights, has_names);
+        for names in [&mut self.casts, &mut self.changed, &mut self.changed_in_few] {
+            names.retain(|name| !strangers.contains(name));
+        }
+        self.strangers = strangers;
     }
 
     /// What the walks find, and the band of the conversion on these inputs, if it is shown or may

@@ -138,6 +138,15 @@ impl<'a> SampledGraph<'a> {
         self.fingerprints.get(*self.places.get(name)?).map(|(_, fingerprint)| fingerprint)
     }
 
+    /// The value of whose codes another is made.
+    fn quantised(&self, value: &str) -> Option<&'a str> {
+        let of = |op: &str, made: &str| {
+            let input = self.graph.taken(made).first().map(String::as_str);
+            input.filter(|_| self.graph.op(made) == Some(op))
+        };
+        of("QuantizeLinear", of("DequantizeLinear", value)?)
+    }
+
     /// How far along the graph a value is, from 0 to 1.
     fn depth(&self, name: &str) -> f64 {
         let place = self.places.get(name).copied().unwrap_or(0);
@@ -293,11 +302,14 @@ impl<'a> Pairing<'a> {
         !x.is_empty() && x.len() == y.len() && x.iter().zip(y).all(|(x, y)| self.is_pair(x, y))
     }
 
+    /// Whether two operands belong together, that of the converted side also as its codes are
+    /// taken back.
     fn is_pair(&self, a: &str, b: &str) -> bool {
-        match self.pairs.get(a) {
+        let is_one = |b: &str| match self.pairs.get(a) {
             Some((other, _)) => *other == b,
             None => a == b && self.a.graph.is_input(a) && self.b.graph.is_input(b),
-        }
+        };
+        is_one(b) || self.b.quantised(b).is_some_and(is_one)
     }
 
     /// Pairs what the same operator makes of pairs, if nothing else does, and what the same

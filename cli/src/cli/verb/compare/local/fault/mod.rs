@@ -38,6 +38,8 @@ pub(super) struct Fault<'a> {
     pub(super) b: &'a Trace,
     /// The conversion.
     pub(super) model: &'a Interpreter,
+    /// Whether the names of what is made inside tell anything.
+    pub(super) has_names: bool,
     pub(super) links: &'a Links,
     pub(super) sites: &'a Sites,
     /// The reference's weights.
@@ -247,7 +249,8 @@ impl<'a> Fault<'a> {
         let same = || ran.outputs.iter().find_map(|made| self.a.maker(made));
         let name = ran.name.strip_suffix("_quant").unwrap_or(&ran.name);
         let named = || self.a.nodes.iter().find(|other| !name.is_empty() && other.name == name);
-        let found = linked.or_else(same).or_else(named);
+        let by_name = || same().or_else(named);
+        let found = linked.or_else(|| by_name().filter(|_| self.has_names));
         match found {
             Some(other) if !is_product(ran) || is_product(other) => found,
             _ if !is_product(ran) => None,

@@ -312,6 +312,7 @@ impl<'a> Fault<'a> {
             .nodes
             .iter()
             .filter(|ran| ran.inputs.iter().any(|input| missing.outputs.contains(input)));
+        let takers = takers.filter(|_| self.has_names);
         let names: HashSet<&str> = takers.map(|ran| ran.name.as_str()).collect();
         let of = |ran: &str| ran.strip_suffix("_quant").unwrap_or(ran).to_owned();
         let named = region_b.iter().find(|ran| names.contains(&*of(&ran.name)));

@@ -1,12 +1,20 @@
-//! Which values of a conversion are to be which values of its reference.
+//! Which values of a conversion are to be which values of its reference; `names` says whether what
+//! they are called tells that.
 
-use std::collections::{HashMap, HashSet};
+mod names;
+
+use std::collections::HashMap;
 
 use tract_onnx::prelude::TractResult;
 
+pub(super) use names::Counterparts;
+use names::Hints;
+
 use super::nodes::is_product;
 use super::numbers::numbers;
+use super::subject::Subject;
 use super::trace::{Ran, Trace};
+use crate::cli::measure::weight::change::WEIGHT;
 use crate::cli::verb::compare::matching::{MatchKind, Pair, Seen, pairs};
 use crate::cli::work::codes::named_after;
 use crate::cli::work::main_graph::MainGraph;
@@ -23,40 +31,51 @@ pub(super) struct Link {
 /// The values of the conversion that have one, by their names.
 pub(super) type Links = HashMap<String, Link>;
 
-/// Links the values of two runs. `outputs` are those of the models, in pairs, and `weights` says
-/// what the reference's constants are called in the conversion.
-/// Fails when a tensor is not of its type's carrier.
+/// Links the values of two runs, and says what stands for the reference's constants. `outputs` are
+/// those of the models, in pairs. Fails when a tensor is not of its type's carrier.
 pub(super) fn links(
     a: &Trace,
     b: &Trace,
     outputs: &[(String, String)],
-    weights: &HashMap<String, String>,
-) -> TractResult<Links> {
+    subject: &Subject,
+) -> TractResult<(Links, Counterparts)> {
     let (of_a, of_b): (Vec<String>, Vec<String>) = outputs.iter().cloned().unzip();
     let (graph_a, graph_b) = (a.graph(&of_a), b.graph(&of_b));
     let (main_a, main_b) = (MainGraph::of(&graph_a), MainGraph::of(&graph_b));
     let (seen_a, seen_b) = (seen(a), seen(b));
     let known: Vec<(&str, &str)> = outputs.iter().map(|(x, y)| (x.as_str(), y.as_str())).collect();
-    let pairs =
-        |has_names| pairs((&main_a, &seen_a), (&main_b, &seen_b), (&known, has_names), weights);
-    let mut found = pairs(true)?;
-    let told = linked(found.iter().filter(|pair| pair.how != MatchKind::Name));
-    let is_renumbered = is_renumbered((a, b), outputs, &told, weights);
-    if is_renumbered {
-        found = pairs(false)?;
-    }
+    let pairs = |has_names, weights: &_| {
+        pairs((&main_a, &seen_a), (&main_b, &seen_b), (&known, has_names), weights)
+    };
+    let weights = &subject.weights;
+    let mut found = pairs(true, weights)?;
     let mut links = linked(found.iter());
-    let is_sure = |pair: &&Pair| {
-        let held = |name: &str| a.maker(name).is_none();
-        if is_renumbered {
-            let both = a.maker(&pair.reference).zip(b.maker(&pair.converted));
-            both.is_some_and(|(x, y)| {
-                let is_same = x.op == y.op && x.domain == y.domain;
-                is_same && same_operands((x, y), &links, weights, held)
-            })
-        } else {
-            is_same_place(a, b, pair, &links, weights)
+    found.retain(|pair| pair.how != MatchKind::Name || is_likely((a, b), pair, &links, weights));
+    links = linked(found.iter());
+    let mut has_names = true;
+    let hints = Hints { sides: (a, b), links: &links, weights };
+    if hints.has_others(outputs) {
+        // What a constant of other values is called tells no more than what it is taken by.
+        let mut certain = weights.clone();
+        certain.retain(|name, _| !subject.changed.contains(name));
+        let without = pairs(false, &certain)?;
+        let nameless = linked(without.iter());
+        if hints.are_worse_than(&nameless) {
+            (found, links, has_names) = (without, nameless, false);
         }
+    }
+    let hints = Hints { sides: (a, b), links: &links, weights };
+    let counterparts = hints.counterparts(subject, has_names);
+    let weights = &counterparts.weights;
+    let is_sure = |pair: &&Pair| {
+        if has_names {
+            return is_same_place(a, b, pair, &links, weights);
+        }
+        let both = a.maker(&pair.reference).zip(b.maker(&pair.converted));
+        both.is_some_and(|(x, y)| {
+            let is_same = x.op == y.op && x.domain == y.domain;
+            is_same && same_operands((x, y), &links, weights, |name| a.inputs.contains(name))
+        })
     };
     let sure: Vec<String> =
         found.iter().filter(is_sure).map(|pair| pair.converted.clone()).collect();
@@ -65,7 +84,7 @@ pub(super) fn links(
             link.is_sure = true;
         }
     }
-    through_codes(a, b, &mut links);
+    through_codes(a, b, &mut links, has_names);
     // Whatever an output is like, it stands for the reference's.
     let output =
         |(x, y): &(String, String)| (y.clone(), Link { reference: x.clone(), is_sure: true });
@@ -76,7 +95,7 @@ pub(super) fn links(
         (Some((ty, _)), Some((other, _))) => ty.is_float() == other.is_float(),
         _ => false,
     });
-    Ok(links)
+    Ok((links, counterparts))
 }
 
 /// Links of pairs, none of which is sure yet.
@@ -92,7 +111,7 @@ fn linked<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Links {
 /// Links what a quantiser is given, and what its codes are taken back to, with the value of the
 /// reference that it is or that ONNX Runtime has named it after. A converter that leaves a Relu
 /// out, whose work the range of the codes does, gives its name to what is before it.
-fn through_codes(a: &Trace, b: &Trace, links: &mut Links) {
+fn through_codes(a: &Trace, b: &Trace, links: &mut Links, has_names: bool) {
     for taker in b.nodes.iter().filter(|ran| ran.op == "DequantizeLinear") {
         let quantizer = taker.inputs.first().and_then(|codes| b.maker(codes));
         let quantizer = quantizer.filter(|ran| ran.op == "QuantizeLinear");
@@ -105,14 +124,15 @@ fn through_codes(a: &Trace, b: &Trace, links: &mut Links) {
         }
         let Some((given, codes)) = values else {
             let is_sure = links.get(made).is_some_and(|link| link.is_sure);
-            if let Some(link) = of_moved_codes(a, b, taker, made).filter(|_| !is_sure) {
+            let is_open = has_names && !is_sure;
+            if let Some(link) = of_moved_codes(a, b, taker, made).filter(|_| is_open) {
                 links.insert(made.clone(), link);
             }
             continue;
         };
         let named = named_after(codes);
         let mut named = named.into_iter().chain([given.as_str()]);
-        let named = named.find(|name| a.values.contains_key(*name));
+        let named = named.find(|name| has_names && a.values.contains_key(*name));
         let link = match (links.get(given), named) {
             (Some(link), _) if link.is_sure => link.clone(),
             (_, Some(named)) => {
@@ -186,6 +206,26 @@ fn seen(trace: &Trace) -> Vec<Seen<'_>> {
 const FUSED: [&str; 5] =
     ["FastGelu", "Gelu", "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"];
 
+/// Whether a pair may be one by its name: what has that by chance has another shape, and takes
+/// nothing that the other one takes, but for a few numbers.
+fn is_likely(
+    (a, b): (&Trace, &Trace),
+    pair: &Pair,
+    links: &Links,
+    weights: &HashMap<String, String>,
+) -> bool {
+    let Some((x, y)) = a.maker(&pair.reference).zip(b.maker(&pair.converted)) else { return true };
+    let shapes = a.form(&pair.reference).zip(b.form(&pair.converted));
+    let is_held = |name: &str| a.maker(name).is_none();
+    let is_few = |name: &str| {
+        let count = a.form(name).map(|(_, shape)| shape.iter().product::<usize>());
+        a.is_constant(name) && count.is_some_and(|count| count < WEIGHT)
+    };
+    let mut operands = x.inputs.iter().zip(&y.inputs).filter(|(x, _)| !is_few(x));
+    shapes.is_none_or(|(x, y)| x.1 == y.1)
+        || operands.any(|both| is_pair(both, links, weights, is_held))
+}
+
 /// Whether the nodes that make a pair are one node of both models: of one operator, and of one name
 /// or of the same operands.
 fn is_same_place(
@@ -198,15 +238,8 @@ fn is_same_place(
     let (Some(x), Some(y)) = (a.maker(&pair.reference), b.maker(&pair.converted)) else {
         return false;
     };
-    // What has the name by chance has another shape, and takes nothing that the other one takes.
-    let is_likely = || {
-        let shapes = a.form(&pair.reference).zip(b.form(&pair.converted));
-        let is_held = |name: &str| a.maker(name).is_none();
-        shapes.is_none_or(|(x, y)| x.1 == y.1)
-            || x.inputs.iter().zip(&y.inputs).any(|both| is_pair(both, links, weights, is_held))
-    };
     let has_name = !x.name.is_empty() && x.name == y.name && !x.outputs.contains(&x.name);
-    let is_named = (has_name || is_bias_of(x, y)) && is_likely();
+    let is_named = (has_name || is_bias_of(x, y)) && is_likely((a, b), pair, links, weights);
     // Another operator under the same names is a fault; one of another name may be fused.
     let is_one = is_named && pair.reference == pair.converted && !y.op.contains("Quantize");
     let is_same = x.op == y.op && x.domain == y.domain;
@@ -243,50 +276,6 @@ fn is_fused_of((a, last): (&Trace, &Ran), fused: &Ran, weights: &HashMap<String,
         && matches!(last.op.as_str(), "Add" | "Div" | "Mul")
         && has_weights
         && own.all(is_taken)
-}
-
-/// Whether the nodes of one name that make a value of one name are others: exporters number nodes
-/// and values, and another export of a model has other numbers. Names then tell nothing of what a
-/// node is.
-fn is_renumbered(
-    (a, b): (&Trace, &Trace),
-    outputs: &[(String, String)],
-    links: &Links,
-    weights: &HashMap<String, String>,
-) -> bool {
-    /// So many are others at least, and one of so many; or all, of so many nodes.
-    const OTHERS: usize = 3;
-    const SHARE: usize = 5;
-    const NODES: usize = 8;
-    let of_reference: HashSet<&String> = weights.values().collect();
-    let (mut all, mut others) = (0, 0);
-    for y in b.nodes.iter().filter(|ran| !ran.name.is_empty() && !ran.outputs.contains(&ran.name)) {
-        let is_inside = |value: &&String| outputs.iter().all(|(_, output)| output != *value);
-        let Some(value) = y.outputs.first().filter(is_inside) else { continue };
-        let Some(x) = a.maker(value).filter(|x| x.name == y.name) else { continue };
-        let shapes = a.form(value).zip(b.form(value)).map(|(x, y)| (x.1, y.1));
-        // What the conversion has of a node's weights another node takes, and this one another's.
-        let wanted: Vec<&String> = x.inputs.iter().filter_map(|name| weights.get(name)).collect();
-        let taken: Vec<&String> =
-            y.inputs.iter().filter(|name| of_reference.contains(name)).collect();
-        let has_others = !wanted.is_empty()
-            && !taken.is_empty()
-            && wanted.iter().all(|name| !taken.contains(name));
-        // Nor does it take what the other one takes, but what belongs elsewhere.
-        let operands = x.inputs.iter().zip(&y.inputs);
-        let linked: Vec<(&String, &String)> =
-            operands.filter_map(|(x, y)| Some((x, &links.get(y)?.reference))).collect();
-        let takes_others = !linked.is_empty() && linked.iter().all(|(x, y)| x != y);
-        let is_held = |name: &str| a.maker(name).is_none();
-        let mut operands = x.inputs.iter().zip(&y.inputs);
-        let is_told = operands.any(|both| is_pair(both, links, weights, is_held));
-        let is_other =
-            x.op != y.op || shapes.is_some_and(|(x, y)| x != y) || has_others || takes_others;
-        all += usize::from(is_other || is_told);
-        others += usize::from(is_other);
-    }
-    let is_all = others == all && all > 0 && a.nodes.len().max(b.nodes.len()) >= NODES;
-    is_all || others >= OTHERS && others * SHARE >= all
 }
 
 /// Whether two nodes take what belongs together, place by place; `is_named` says of which values
