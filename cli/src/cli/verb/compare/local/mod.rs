@@ -177,29 +177,17 @@ impl<'a> LocalComparison<'a> {
         let inputs_b = inputs_of(a, b, (&given_a, &given_b));
         let given = || b.inputs(&given_b);
         let traces = self.written_out(&traces, (a.inputs(&given_a)?, given()?))?;
-        let Traces { sides: (trace_a, trace_b), outputs } = &*traces;
+        let first = match self.first.take() {
+            Some(first) => first,
+            None => self.linked(&traces)?,
+        };
+        let Traces { sides: (trace_a, trace_b), .. } = &*traces;
         let at_once =
             b.probed.loader.runs_at_once([&a.probed.proto, &b.probed.proto], trace_b.bytes());
         let run = |walk: &mut Walk| -> TractResult<()> {
             let what = next_walk(&self.walks);
             let mut told = ProgressObserver::of(walk, &what, trace_b.nodes.len());
             Ok(self.model.run_observed(given()?, &mut told).map(drop)?)
-        };
-        let first = match self.first.take() {
-            Some(first) => first,
-            None => {
-                let (mut links, found) = links(trace_a, trace_b, outputs, &self.subject)?;
-                self.subject.correct(found);
-                let of_reference = match &self.reference {
-                    None if !trace_a.computed.is_empty() => Some(Rc::new(a.interpreter()?)),
-                    spelt => spelt.clone(),
-                };
-                let both = (&**trace_a, &**trace_b, of_reference, &self.model);
-                let holder = a.probed.holder();
-                let weights = ReferenceWeights::of(&self.subject, holder, both, &mut links)?;
-                let (traces, moved) = (traces.clone(), Rc::default());
-                First { traces, links, weights, moved, band: None }
-            }
         };
         let First { links, weights, moved, band, .. } = self.first.insert(first);
         let run_reference = &|own: &mut OwnRounding| -> TractResult<()> {
@@ -233,6 +221,23 @@ impl<'a> LocalComparison<'a> {
         sites.all.into_iter().for_each(|site| self.sites.add(site));
         self.local.quantizers.extend(wrong);
         Ok(())
+    }
+
+    /// What belongs together, by what both models have made of the first set. Fails when a weight
+    /// cannot be read.
+    fn linked(&mut self, traces: &Rc<Traces>) -> TractResult<First<'a>> {
+        let Traces { sides: (trace_a, trace_b), outputs } = &**traces;
+        let (a, _) = self.sides;
+        let (mut links, found) = links(trace_a, trace_b, outputs, &self.subject)?;
+        self.subject.correct(found);
+        let of_reference = match &self.reference {
+            None if !trace_a.computed.is_empty() => Some(Rc::new(a.interpreter()?)),
+            spelt => spelt.clone(),
+        };
+        let (both, holder) =
+            ((&**trace_a, &**trace_b, of_reference, &self.model), a.probed.holder());
+        let weights = ReferenceWeights::of(&self.subject, holder, both, &mut links)?;
+        Ok(First { traces: traces.clone(), links, weights, moved: Rc::default(), band: None })
     }
 
     /// What the two sides do with their products of codes written out, given what they have done
