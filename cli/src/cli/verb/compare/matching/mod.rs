@@ -326,15 +326,23 @@ impl<'a> Pairing<'a> {
         loop {
             let before = self.pairs.len();
             let left = self.b.fingerprints.iter().filter(|(name, _)| !self.taken.contains(name));
-            let mut by_op: HashMap<Option<&str>, Vec<&str>> = HashMap::new();
+            // What an operator makes of a value: a long chain has many nodes of one operator.
+            let mut made_of: HashMap<(Option<&str>, &str), Vec<&str>> = HashMap::new();
             for (name, _) in left {
-                by_op.entry(self.b.graph.op(name)).or_default().push(name);
+                let first = self.b.operands(name).first().copied();
+                let codes_of = first.and_then(|first| self.b.quantised(first));
+                for operand in first.into_iter().chain(codes_of) {
+                    made_of.entry((self.b.graph.op(name), operand)).or_default().push(name);
+                }
             }
             for (name, _) in &self.a.fingerprints {
                 if self.pairs.contains_key(name) {
                     continue;
                 }
-                let made = by_op.get(&self.a.graph.op(name)).into_iter().flatten().copied();
+                let Some(first) = self.a.operands(name).first().copied() else { continue };
+                let first = self.pairs.get(first).map_or(first, |(other, _)| *other);
+                let made = made_of.get(&(self.a.graph.op(name), first));
+                let made = made.into_iter().flatten().copied();
                 let mut alike = made.filter(|other| {
                     is_free(self, name, other) && self.are_operands_paired(name, other)
                 });
