@@ -228,7 +228,8 @@ impl<'a> LocalComparison<'a> {
     fn linked(&mut self, traces: &Rc<Traces>) -> TractResult<First<'a>> {
         let Traces { sides: (trace_a, trace_b), outputs } = &**traces;
         let (a, _) = self.sides;
-        let (mut links, found) = links(trace_a, trace_b, outputs, &self.subject)?;
+        let constants = (&self.subject.weights, &self.subject.changed);
+        let (mut links, found) = links(trace_a, trace_b, outputs, constants)?;
         self.subject.correct(found);
         let of_reference = match &self.reference {
             None if !trace_a.computed.is_empty() => Some(Rc::new(a.interpreter()?)),

@@ -3,7 +3,7 @@
 
 mod names;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tract_onnx::prelude::TractResult;
 
@@ -12,7 +12,6 @@ use names::Hints;
 
 use super::nodes::is_product;
 use super::numbers::numbers;
-use super::subject::Subject;
 use super::trace::{Ran, Trace};
 use crate::cli::measure::weight::change::WEIGHT;
 use crate::cli::verb::compare::matching::{MatchKind, Pair, Seen, pairs};
@@ -32,12 +31,14 @@ pub(super) struct Link {
 pub(super) type Links = HashMap<String, Link>;
 
 /// Links the values of two runs, and says what stands for the reference's constants. `outputs` are
-/// those of the models, in pairs. Fails when a tensor is not of its type's carrier.
+/// those of the models, in pairs, `weights` says what the reference's constants are called in the
+/// conversion, and `changed` are those of them that have other values there. Fails when a tensor is
+/// not of its type's carrier.
 pub(super) fn links(
     a: &Trace,
     b: &Trace,
     outputs: &[(String, String)],
-    subject: &Subject,
+    (weights, changed): (&HashMap<String, String>, &HashSet<String>),
 ) -> TractResult<(Links, Counterparts)> {
     let (of_a, of_b): (Vec<String>, Vec<String>) = outputs.iter().cloned().unzip();
     let (graph_a, graph_b) = (a.graph(&of_a), b.graph(&of_b));
@@ -47,7 +48,6 @@ pub(super) fn links(
     let pairs = |has_names, weights: &_| {
         pairs((&main_a, &seen_a), (&main_b, &seen_b), (&known, has_names), weights)
     };
-    let weights = &subject.weights;
     let mut found = pairs(true, weights)?;
     let mut links = linked(found.iter());
     found.retain(|pair| pair.how != MatchKind::Name || is_likely((a, b), pair, &links, weights));
@@ -57,7 +57,7 @@ pub(super) fn links(
     if hints.has_others(outputs) {
         // What a constant of other values is called tells no more than what it is taken by.
         let mut certain = weights.clone();
-        certain.retain(|name, _| !subject.changed.contains(name));
+        certain.retain(|name, _| !changed.contains(name));
         let without = pairs(false, &certain)?;
         let nameless = linked(without.iter());
         if hints.are_worse_than(&nameless) {
@@ -65,7 +65,7 @@ pub(super) fn links(
         }
     }
     let hints = Hints { sides: (a, b), links: &links, weights };
-    let counterparts = hints.counterparts(subject, has_names);
+    let counterparts = hints.counterparts(changed, has_names);
     let weights = &counterparts.weights;
     let is_sure = |pair: &&Pair| {
         if has_names {

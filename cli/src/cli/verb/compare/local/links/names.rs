@@ -8,7 +8,6 @@ use tract_onnx_cast::interpreter::SharedTensor;
 
 use super::super::nodes::{is_coder, is_form};
 use super::super::numbers::numbers;
-use super::super::subject::Subject;
 use super::super::trace::{Ran, Trace};
 use super::Links;
 
@@ -129,7 +128,7 @@ impl<'a> Hints<'a> {
     /// belong together take both.
     pub(in super::super) fn counterparts(
         &self,
-        subject: &Subject,
+        changed: &HashSet<String>,
         has_names: bool,
     ) -> Counterparts {
         let taken = self.constants();
@@ -143,8 +142,7 @@ impl<'a> Hints<'a> {
                 || self.is_reciprocal(name, own)
                 || !has_names && !is_taken()
         };
-        let strangers: HashSet<String> =
-            subject.changed.iter().filter(is_stranger).cloned().collect();
+        let strangers: HashSet<String> = changed.iter().filter(is_stranger).cloned().collect();
         let mut weights = self.weights.clone();
         weights.retain(|name, _| !strangers.contains(name));
         let open = taken.iter().filter(|(x, ..)| !has_names || strangers.contains(*x));
