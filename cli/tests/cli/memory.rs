@@ -1,5 +1,6 @@
 //! Memory: that of one set of inputs, however many there are.
 
+use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
@@ -152,6 +153,32 @@ fn what_parts_of_a_matrix_need_is_told() {
     let told = "m.onnx: parts of its weight `w`, which has 1.0 GiB, take 64.0 MiB, and the program \
                 320.0 MiB: 384.0 MiB at least, which is more than the 256.0 MiB of --max-memory";
     assert!(why.ends_with(told), "{why}");
+}
+
+/// A weight is wrong before a large product: that its factors were moved into that is not asked of
+/// a matrix that the conversion has as it is.
+#[test]
+fn what_is_wrong_before_a_large_product_is_found_in_little_memory() {
+    use ElementType::Float;
+    let (folder, inside, outputs) = (Folder::new(), 256, 1 << 16);
+    let matrix = hole(&folder, &[inside, outputs]);
+    let first: Vec<u8> = values(1024, 1).iter().flat_map(|x| x.to_le_bytes()).collect();
+    let file = std::fs::File::options().write(true).open(folder.path("w.data"));
+    file.and_then(|mut file| file.write_all(&first)).expect("a file");
+    let side = |name: &str, by: f32| {
+        let nodes = [
+            node("Mul", &["x", "n"], &["h"], vec![]).named("scaled"),
+            node("MatMul", &["h", "w"], &["y"], vec![]).named("product"),
+        ];
+        let outputs = [value("y", Float, &[1, outputs])];
+        let mut main = graph(&[value("x", Float, &[1, inside])], &nodes, &outputs);
+        let scale: Vec<f32> = values(inside as usize, 2).iter().map(|x| by * (x + 2.0)).collect();
+        main.initializer = vec![held("n", Float, &[inside], &scale), matrix.clone()];
+        folder.message(name, &model(13, main))
+    };
+    let (a, b) = (side("a.onnx", 1.0), side("b.onnx", 1.5));
+    let told = said(1, &["compare", &a, &b, "--search", "0", "--max-memory", "640MiB"]);
+    assert!(told.contains("Mul `scaled`: its weight `n` is a different one"), "{told}");
 }
 
 /// A limit may be more than the machine has.

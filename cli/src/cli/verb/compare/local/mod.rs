@@ -199,8 +199,8 @@ impl<'a> LocalComparison<'a> {
             Ok(())
         };
         let mut rounds = Rounds::of(trace_a, (links, weights), inputs_b, run_reference);
-        let sources =
-            WeightSources { model: &self.model, names: &self.subject.weights, held: weights };
+        let Subject { weights: names, changed, .. } = &self.subject;
+        let sources = WeightSources { model: &self.model, names, changed, held: weights };
         rounds.search = Some(Search::of(&traces, links, sources));
         rounds.moved = moved.clone();
         let walked = || rounds.walked(run);

@@ -138,6 +138,29 @@ pub(super) fn settled(channels: Vec<Channel>, least: f64) -> Vec<Channel> {
     channels.into_iter().map(|channel| Channel { factor: 1.0, ..channel }).collect()
 }
 
+/// The axes by which a value's channels may be told: any of those that are longer than 1.
+pub(super) fn axes_of(shape: &[usize]) -> Vec<Vec<usize>> {
+    const MOST: usize = 6;
+    let single = (0..shape.len()).filter(|axis| shape.get(*axis).is_some_and(|size| *size > 1));
+    let mut all: Vec<Vec<usize>> = vec![vec![]];
+    for axis in single.take(MOST) {
+        let more: Vec<Vec<usize>> =
+            all.iter().map(|axes| axes.iter().copied().chain([axis]).collect()).collect();
+        all.extend(more);
+    }
+    all
+}
+
+/// How many channels these axes tell apart.
+pub(super) fn channels_of(shape: &[usize], axes: &[usize]) -> usize {
+    axes.iter().filter_map(|axis| shape.get(*axis)).product()
+}
+
+/// The axes by which a weight's channels may be told: none, or one.
+pub(super) fn weight_axes(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> {
+    axes_of(shape).into_iter().filter(|axes| axes.len() <= 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

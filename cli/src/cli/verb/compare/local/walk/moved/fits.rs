@@ -1,7 +1,7 @@
 //! How weights have to do with what was moved: what each is to be, and by which axes.
 
 use super::super::super::trace::Ran;
-use super::channels::{Channel, Places, STRAY, ratio};
+use super::channels::{Channel, Places, STRAY, ratio, weight_axes};
 use super::weights::BothWeights;
 
 /// A factor that may be off by more of its size is not known.
@@ -29,6 +29,36 @@ impl Carried {
             Channel { from: *from, factor, spread }
         };
         self.channels.iter().map(channel).collect()
+    }
+
+    /// The channels by these axes of a value in another shape, whose elements are those of one that was
+    /// moved, in their order; `None` if they are not all of one of its channels each.
+    pub(super) fn reshaped(&self, from: &[usize], to: &[usize], axes: &[usize]) -> Option<Carried> {
+        let (old, new) = (Places::of(from, &self.axes), Places::of(to, axes));
+        let mut sources = vec![None; from.iter().product()];
+        for (first, (channel, factor)) in old.firsts.iter().zip(&self.channels) {
+            let origin = old.firsts.get(*channel)?;
+            for behind in &old.behind {
+                *sources.get_mut(first + behind)? = Some((origin + behind, *factor));
+            }
+        }
+        let mut channel_at = vec![0; sources.len()];
+        for (channel, first) in new.firsts.iter().enumerate() {
+            for behind in &new.behind {
+                *channel_at.get_mut(first + behind)? = channel;
+            }
+        }
+        let channel = |first: &usize| {
+            let told = |behind: &usize| {
+                let (origin, factor) = (*sources.get(first + behind)?)?;
+                Some((*channel_at.get(origin)?, factor))
+            };
+            let mut all = new.behind.iter().map(told);
+            let one = all.next()??;
+            all.all(|other| other == Some(one)).then_some(one)
+        };
+        let channels = new.firsts.iter().map(channel).collect::<Option<_>>()?;
+        Some(Carried { set: self.set, axes: axes.to_vec(), channels })
     }
 
     /// Whether a value that was moved so is handed on in one that was moved like that: by the same
@@ -193,7 +223,7 @@ impl Fit {
 
 /// The ways in which a weight may make up for what its node takes: not at all, or by an axis.
 pub(super) fn taken_fits(weight: &BothWeights, seen: &Seen) -> Vec<Fit> {
-    let axes = weight_axes(&weight.shape);
+    let axes: Vec<Vec<usize>> = weight_axes(&weight.shape).collect();
     let taken = (0..seen.taken.len())
         .flat_map(|place| axes.iter().map(move |axes| Some((place, axes.clone()))));
     [None].into_iter().chain(taken).map(|taken| Fit { taken, made: None }).collect()
@@ -207,7 +237,7 @@ pub(super) fn nearest_fit(
     seen: &Seen,
     sets: &[Factors],
 ) -> Fit {
-    let made = weight_axes(&weight.shape).into_iter().filter(|_| seen.made.is_some()).map(Some);
+    let made = weight_axes(&weight.shape).filter(|_| seen.made.is_some()).map(Some);
     let none = [None].into_iter().filter(|_| !is_added);
     let made: Vec<Option<Vec<usize>>> = none.chain(made).collect();
     let taken = taken_fits(weight, seen);
@@ -226,10 +256,4 @@ pub(super) fn nearest_fit(
         }
     }
     nearest
-}
-
-/// The axes by which a weight's channels may be told: none, or one.
-pub(super) fn weight_axes(shape: &[usize]) -> Vec<Vec<usize>> {
-    let single = (0..shape.len()).filter(|axis| shape.get(*axis).is_some_and(|size| *size > 1));
-    [vec![]].into_iter().chain(single.map(|axis| vec![axis])).collect()
 }

@@ -8,9 +8,11 @@ use super::super::super::links::Links;
 use super::super::super::nodes::region;
 use super::super::super::numbers::{is_computed_in, numbers};
 use super::super::super::trace::{Trace, Traces};
-use super::channels::{Channel, Places, STRAY, between, ratio, settled};
+use super::channels::{
+    Channel, Places, STRAY, axes_of, between, channels_of, ratio, settled, weight_axes,
+};
 use super::fits::{
-    Carried, EVEN, Factors, Fit, Seen, expected, nearest_fit, not_known, taken_fits, weight_axes,
+    Carried, EVEN, Factors, Fit, Seen, expected, nearest_fit, not_known, taken_fits,
 };
 use super::weights::{BothWeights, WeightSources};
 use super::{Moved, MovedRegion, MovedValue};
@@ -21,6 +23,12 @@ const NEAR: f64 = 0.25;
 const ALIKE: f64 = 1.2;
 /// What roundings alone make of it.
 const ROUNDED: f64 = 1e-12;
+/// A weight of more elements is not looked into: as numbers of both sides it is several times what
+/// the model has.
+const MOST: usize = 1 << 24;
+/// So large a weight whose values are the reference's, rounded, has nothing to do with what was
+/// moved. Few may all be one number, which is the same wherever it is.
+const LARGE: usize = 1 << 16;
 /// How often factors are measured, each time with what the others were found to be.
 const ROUNDS: usize = 3;
 
@@ -121,7 +129,19 @@ impl<'a> Search<'a> {
     }
 
     fn both(&self, seen: &Seen, name: &str) -> Option<BothWeights> {
-        self.sources.both(self.sides, (name, &seen.nodes.0), &seen.nodes.1)
+        let is_small = self.elements(name).is_some_and(|count| count <= MOST);
+        is_small.then(|| self.sources.both(self.sides, (name, &seen.nodes.0), &seen.nodes.1))?
+    }
+
+    fn elements(&self, name: &str) -> Option<usize> {
+        self.sides.0.form(name).map(|(_, shape)| shape.iter().product())
+    }
+
+    /// Whether a weight stands for itself, so that it need not be read.
+    fn is_kept(&self, name: &str) -> bool {
+        let WeightSources { names, changed, .. } = self.sources;
+        let is_large = self.elements(name).is_some_and(|count| count >= LARGE);
+        is_large && names.contains_key(name) && !changed.contains(name)
     }
 
     /// Says what a region makes: what it hands on, what its weights say, or the reference's value;
@@ -162,7 +182,7 @@ impl<'a> Search<'a> {
             .into_iter()
             .map(|(name, _)| {
                 let is_added = seen.is_added(&name);
-                let weight = self.both(seen, &name);
+                let weight = if self.is_kept(&name) { None } else { self.both(seen, &name) };
                 let fit = weight.map(|weight| nearest_fit(&weight, is_added, seen, sets));
                 (name, fit.unwrap_or_default())
             })
@@ -192,7 +212,7 @@ impl<'a> Search<'a> {
             self.value(name).filter(|from| from.shape != to.shape && from.was.len() == to.was.len())
         {
             found.extend(
-                all.iter().filter_map(|axes| reshaped(carried, &from.shape, &to.shape, axes)),
+                all.iter().filter_map(|axes| carried.reshaped(&from.shape, &to.shape, axes)),
             );
         }
         found
@@ -208,7 +228,8 @@ impl<'a> Search<'a> {
         value: &BothValues,
     ) -> Option<(f64, Vec<usize>, Vec<Channel>)> {
         let mut all: Vec<Vec<Channel>> = vec![];
-        for weight in weights.iter().filter_map(|(name, _)| self.both(seen, name)) {
+        let moved = weights.iter().filter(|(name, _)| !self.is_kept(name));
+        for weight in moved.filter_map(|(name, _)| self.both(seen, name)) {
             for fit in taken_fits(&weight, seen) {
                 let least = weight.unit + STRAY * fit.spread(seen, sets);
                 let Some(base) = fit.expected(&weight, seen, sets) else { continue };
@@ -325,9 +346,12 @@ impl<'a> Search<'a> {
     /// is made by one or was handed on, and each weight is what it is to be.
     fn is_made_up_for(&self, region: &Seen, sets: &[Factors]) -> bool {
         let fits = |(name, fit): &(String, Fit)| {
-            let weight = self.both(region, name);
+            let is_exact = || {
+                let weight = self.both(region, name);
+                weight.is_some_and(|weight| fit.is_exact(&weight, region, sets))
+            };
             let is_whole = fit.made.is_some() || !region.is_added(name);
-            is_whole && weight.is_some_and(|weight| fit.is_exact(&weight, region, sets))
+            is_whole && (self.is_kept(name) || is_exact())
         };
         let made = region.made.as_ref();
         let is_handed_on = |carried: &Carried| made.is_some_and(|made| carried.is_in(made, sets));
@@ -393,51 +417,4 @@ fn together(all: &[Vec<Channel>]) -> Option<Vec<Channel>> {
         told.map_or(*own, |(factor, spread)| Channel { factor, spread, ..*own })
     };
     Some(first.iter().enumerate().map(channel).collect())
-}
-
-/// The axes by which a value's channels may be told: any of those that are longer than 1.
-fn axes_of(shape: &[usize]) -> Vec<Vec<usize>> {
-    const MOST: usize = 6;
-    let single = (0..shape.len()).filter(|axis| shape.get(*axis).is_some_and(|size| *size > 1));
-    let mut all: Vec<Vec<usize>> = vec![vec![]];
-    for axis in single.take(MOST) {
-        let more: Vec<Vec<usize>> =
-            all.iter().map(|axes| axes.iter().copied().chain([axis]).collect()).collect();
-        all.extend(more);
-    }
-    all
-}
-
-fn channels_of(shape: &[usize], axes: &[usize]) -> usize {
-    axes.iter().filter_map(|axis| shape.get(*axis)).product()
-}
-
-/// The channels by these axes of a value in another shape, whose elements are those of one that was
-/// moved, in their order; `None` if they are not all of one of its channels each.
-fn reshaped(carried: &Carried, from: &[usize], to: &[usize], axes: &[usize]) -> Option<Carried> {
-    let (old, new) = (Places::of(from, &carried.axes), Places::of(to, axes));
-    let mut sources = vec![None; from.iter().product()];
-    for (first, (channel, factor)) in old.firsts.iter().zip(&carried.channels) {
-        let origin = old.firsts.get(*channel)?;
-        for behind in &old.behind {
-            *sources.get_mut(first + behind)? = Some((origin + behind, *factor));
-        }
-    }
-    let mut channel_at = vec![0; sources.len()];
-    for (channel, first) in new.firsts.iter().enumerate() {
-        for behind in &new.behind {
-            *channel_at.get_mut(first + behind)? = channel;
-        }
-    }
-    let channel = |first: &usize| {
-        let told = |behind: &usize| {
-            let (origin, factor) = (*sources.get(first + behind)?)?;
-            Some((*channel_at.get(origin)?, factor))
-        };
-        let mut all = new.behind.iter().map(told);
-        let one = all.next()??;
-        all.all(|other| other == Some(one)).then_some(one)
-    };
-    let channels = new.firsts.iter().map(channel).collect::<Option<_>>()?;
-    Some(Carried { set: carried.set, axes: axes.to_vec(), channels })
 }

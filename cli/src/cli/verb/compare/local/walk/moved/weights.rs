@@ -1,7 +1,7 @@
 //! A weight of the reference and what the conversion has of it, in one layout, with how far
 //! rounding may put each element off.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tract_onnx::prelude::Tensor;
@@ -34,6 +34,8 @@ pub(in super::super::super) struct WeightSources<'a> {
     pub(in super::super::super) model: &'a Interpreter,
     /// What the reference's constants are called in the conversion.
     pub(in super::super::super) names: &'a HashMap<String, String>,
+    /// Those that are more than rounded there.
+    pub(in super::super::super) changed: &'a HashSet<String>,
     pub(in super::super::super) held: &'a ReferenceWeights<'a>,
 }
 
