@@ -31,8 +31,8 @@ impl Carried {
         self.channels.iter().map(channel).collect()
     }
 
-    /// The channels by these axes of a value in another shape, whose elements are those of one that was
-    /// moved, in their order; `None` if they are not all of one of its channels each.
+    /// The channels by these axes of a value in another shape, whose elements are those of one
+    /// that was moved, in their order; `None` if they are not all of one of its channels each.
     pub(super) fn reshaped(&self, from: &[usize], to: &[usize], axes: &[usize]) -> Option<Carried> {
         let (old, new) = (Places::of(from, &self.axes), Places::of(to, axes));
         let mut sources = vec![None; from.iter().product()];
