@@ -4,9 +4,10 @@
 
 use std::fmt;
 
-use anyhow::{anyhow, ensure};
+use anyhow::{Context, anyhow, ensure};
 use tract_onnx::prelude::{TVec, Tensor, TractResult};
 
+use super::late::{self, PIECE, RowReader};
 use super::memory::Memory;
 use super::output::{self, Scaling};
 use crate::cast::element_type::ElementType;
@@ -153,15 +154,32 @@ impl Quantization {
             Some(zero_point) => Some(zero_point.try_as_plain_ram()?.as_bytes()),
             None => None,
         };
-        let scale_bytes = scale.try_as_plain_ram()?.as_bytes();
+        let scales = match late::row_reader(scale)?.filter(|rows| !rows.is_turned) {
+            Some(rows) => self.late_scales(rows, scale)?,
+            None => self.reader.scales(self.level, scale.try_as_plain_ram()?.as_bytes()),
+        };
         let is_axis = scale.rank() == 1;
-        let parameters = self.reader.read(self.level, scale_bytes, zero_bytes, is_axis);
+        let parameters = self.reader.read(self.level, scales, zero_bytes, is_axis);
         let parameters = parameters.map_err(|NotZero| self.not_zero())?;
         Ok(Prepared {
             parameters,
             has_zero_points: zero_point.is_some(),
             shape: scale.shape().into(),
         })
+    }
+
+    /// Scales that are read now, a part at a time.
+    fn late_scales(&self, mut rows: RowReader, scale: &Tensor) -> TractResult<Vec<f32>> {
+        let width = scale.datum_type().size_of();
+        let mut scales = Vec::with_capacity(scale.len());
+        let mut part = Tensor::zero_dt(scale.datum_type(), &[PIECE / width])?;
+        while scales.len() < scale.len() {
+            let count = (PIECE / width).min(scale.len() - scales.len());
+            let part = part.as_bytes_mut().get_mut(..count * width).context("room for scales")?;
+            rows.read(scales.len(), part)?;
+            scales.extend(self.reader.scales(self.level, part));
+        }
+        Ok(scales)
     }
 
     /// Checks a zero point by itself.

@@ -243,12 +243,12 @@ fn steps<S: ElementStep>(
     src: &[S::In],
     dst: &mut [MaybeUninit<S::Out>],
 ) {
-    let (scales, zeros) = (&parameters.scales[..], &parameters.zeros[..]);
+    let scales = &parameters.scales[..];
     if src.is_empty() {
         return;
     }
     match layout {
-        ScaleLayout::Tensor => share(step, scales[0], zeros[0], src, dst),
+        ScaleLayout::Tensor => share(step, scales[0], parameters.zero(0), src, dst),
         ScaleLayout::Axis { inner: 1, .. } => {
             // A whole number of times the axis.
             let (mut at, mut index) = (0, first % scales.len());
@@ -256,7 +256,7 @@ fn steps<S: ElementStep>(
                 let run = (scales.len() - index).min(src.len() - at);
                 let own = index..index + run;
                 let (src, dst) = (&src[at..at + run], &mut dst[at..at + run]);
-                each(step, &scales[own.clone()], &zeros[own], src, dst);
+                each(step, &scales[own.clone()], parameters.zeros(own), src, dst);
                 (at, index) = (at + run, 0);
             }
         }
@@ -265,7 +265,7 @@ fn steps<S: ElementStep>(
             while at < src.len() {
                 let run = (inner - done).min(src.len() - at);
                 let (src, dst) = (&src[at..at + run], &mut dst[at..at + run]);
-                share(step, scales[index], zeros[index], src, dst);
+                share(step, scales[index], parameters.zero(index), src, dst);
                 (at, done) = (at + run, 0);
                 index = if index + 1 == length { 0 } else { index + 1 };
             }
@@ -276,7 +276,7 @@ fn steps<S: ElementStep>(
             while at < src.len() {
                 let run = (block - index % block).min(length - index).min(src.len() - at);
                 let (src, dst) = (&src[at..at + run], &mut dst[at..at + run]);
-                share(step, scales[scale], zeros[scale], src, dst);
+                share(step, scales[scale], parameters.zero(scale), src, dst);
                 (at, index, scale) = (at + run, index + run, scale + 1);
                 if index == length {
                     index = 0;
@@ -290,7 +290,7 @@ fn steps<S: ElementStep>(
                 let blocks = row / length * length.div_ceil(block) + row % length / block;
                 let own = blocks * inner + done..blocks * inner + done + run;
                 let (src, dst) = (&src[at..at + run], &mut dst[at..at + run]);
-                each(step, &scales[own.clone()], &zeros[own], src, dst);
+                each(step, &scales[own.clone()], parameters.zeros(own), src, dst);
                 (at, row, done) = (at + run, row + 1, 0);
             }
         }
@@ -311,7 +311,7 @@ fn share<S: ElementStep>(
     }
 }
 
-/// Elements with parameters of their own.
+/// Elements with scales of their own, and zero points, or one for all.
 #[inline(always)]
 fn each<S: ElementStep>(
     step: S,
@@ -320,8 +320,14 @@ fn each<S: ElementStep>(
     src: &[S::In],
     dst: &mut [MaybeUninit<S::Out>],
 ) {
-    let parameters = scales.iter().zip(zeros);
-    for ((place, x), (scale, zero)) in dst.iter_mut().zip(src).zip(parameters) {
+    let elements = dst.iter_mut().zip(src).zip(scales);
+    if let [zero] = zeros {
+        for ((place, x), scale) in elements {
+            place.write(step.apply(*x, *scale, *zero));
+        }
+        return;
+    }
+    for (((place, x), scale), zero) in elements.zip(zeros) {
         place.write(step.apply(*x, *scale, *zero));
     }
 }

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::operator::Quantizer;
@@ -16,7 +17,22 @@ use crate::cast::rules::Rules;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Parameters {
     pub(super) scales: Vec<f32>,
-    pub(super) zeros: Vec<f32>,
+    /// The zero point of each scale, or that of all.
+    zeros: Vec<f32>,
+}
+
+impl Parameters {
+    /// The zero point of a scale.
+    #[inline(always)]
+    pub(super) fn zero(&self, place: usize) -> f32 {
+        self.zeros[if self.zeros.len() == 1 { 0 } else { place }]
+    }
+
+    /// The zero points of some scales, or that of all.
+    #[inline(always)]
+    pub(super) fn zeros(&self, places: Range<usize>) -> &[f32] {
+        if self.zeros.len() == 1 { &self.zeros } else { &self.zeros[places] }
+    }
 }
 
 /// Axes shorter than this are repeated.
@@ -41,27 +57,45 @@ impl ParameterReader {
         ParameterReader { quantizer, scale, zero }
     }
 
-    /// The parameters in tensors' bytes: carriers of the quantiser's types. Without zero points
-    /// they are 0; one alone is that of every scale. `is_axis` tells that the scales may be those
-    /// of an axis. Fails when a zero point is not 0 though its type has no other.
+    /// Scales in a tensor's bytes: carriers of the quantiser's type.
+    pub(crate) fn scales(&self, level: Level, scales: &[u8]) -> Vec<f32> {
+        floats(&*self.scale, self.quantizer.scale(), level, scales)
+    }
+
+    /// Scales, and the zero points in a tensor's bytes: carriers of the quantiser's type. Without
+    /// zero points they are 0; one alone is that of every scale. `is_axis` tells that the scales
+    /// may be those of an axis. Fails when a zero point is not 0 though its type has no other.
     pub(crate) fn read(
         &self,
         level: Level,
-        scales: &[u8],
+        scales: Vec<f32>,
         zero_points: Option<&[u8]>,
         is_axis: bool,
     ) -> Result<Parameters, NotZero> {
-        let scales = floats(&*self.scale, self.quantizer.scale(), level, scales);
-        let zeros = match zero_points.map(|zeros| self.zeros(level, zeros)).transpose()? {
-            Some(zeros) if zeros.len() == scales.len() => zeros,
-            Some(zeros) => vec![zeros.first().copied().unwrap_or(0.0); scales.len()],
-            None => vec![0.0; scales.len()],
+        let mut zeros = match zero_points {
+            Some(zeros) => self.zeros(level, self.one_of_all(zeros))?,
+            None => vec![],
         };
+        if zeros.len() != scales.len() {
+            zeros.truncate(1);
+            zeros.resize(1, 0.0);
+        }
         if is_axis && (2..LONG_ROW).contains(&scales.len()) {
             let times = LONG_ROW.div_ceil(scales.len());
-            return Ok(Parameters { scales: scales.repeat(times), zeros: zeros.repeat(times) });
+            let zeros = if zeros.len() == 1 { zeros } else { zeros.repeat(times) };
+            return Ok(Parameters { scales: scales.repeat(times), zeros });
         }
         Ok(Parameters { scales, zeros })
+    }
+
+    /// The first of zero points that are all the same; others as they are.
+    fn one_of_all<'a>(&self, zero_points: &'a [u8]) -> &'a [u8] {
+        let width = self.quantizer.zero_point().carrier_bytes().unwrap_or(1);
+        let before = zero_points.len().checked_sub(width).and_then(|end| zero_points.get(..end));
+        match zero_points.split_at_checked(width) {
+            Some((first, behind)) if before == Some(behind) => first,
+            _ => zero_points,
+        }
     }
 
     /// The zero points in a tensor's bytes. Fails as [`ParameterReader::read`] does.

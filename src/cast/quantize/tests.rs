@@ -140,13 +140,16 @@ fn check(
     if quantizer.zero_point_is_zero() {
         zeros.fill(0);
     }
+    if let (0, Some(zero)) = (random.next() % 4, zeros.first().copied()) {
+        zeros.fill(zero);
+    }
     let scale_bytes = carriers(quantizer.scale(), &scales);
     let zero_bytes = carriers(zero_type, &zeros);
     let zero_bytes = has_zero_points.then(|| bytes(&zero_bytes));
     let is_axis = matches!(case.layout, ScaleLayout::Axis { .. });
-    let parameters = ParameterReader::new(quantizer)
-        .read(level, bytes(&scale_bytes), zero_bytes, is_axis)
-        .expect("0");
+    let reader = ParameterReader::new(quantizer);
+    let parameters = reader.scales(level, bytes(&scale_bytes));
+    let parameters = reader.read(level, parameters, zero_bytes, is_axis).expect("0");
     let kernel = ScaleKernel::new(quantizer, has_zero_points);
     let [x_width, y_width] = [quantizer.x(), quantizer.y()].map(|ty| ty.carrier_bytes().unwrap());
     let (input, mut output) = (carriers(quantizer.x(), &x), vec![0u64; case.elements]);

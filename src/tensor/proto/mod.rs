@@ -12,6 +12,7 @@ pub(crate) mod external;
 mod field;
 mod packed;
 mod transposed;
+mod turned;
 
 use std::path::{Path, PathBuf};
 

@@ -19,9 +19,9 @@ use tract_onnx::prelude::{Tensor, TractResult};
 use super::TensorReader;
 use super::external::{ExternalPlace, FileData, Resolver, TRANSPOSED, is_external, is_transposed};
 use super::packed::unpack_from;
+use super::turned::Rows;
 use crate::cast::element_type::ElementType;
-use crate::cast::kernel::level::Level;
-use crate::cast::squares::{SIDE, high_pairs, low_pairs, transpose, words};
+use crate::cast::squares::SIDE;
 use crate::tensor::carrier;
 use crate::tensor::late::{self, LATE, MatrixSource, PartReader};
 use crate::tensor::memory::Memory;
@@ -76,8 +76,12 @@ pub(super) struct TransposedPlace {
 }
 
 /// What was read of a file, and some of it turned.
+#[derive(Default)]
 struct Turned {
+    /// The rows of the file, or some of them.
     stored: Vec<u8>,
+    /// Whether that is all of them.
+    has_all: bool,
     /// Which bytes of each row `columns` is made of.
     within: Range<usize>,
     columns: Vec<u8>,
@@ -85,6 +89,14 @@ struct Turned {
 
 /// So many bytes of each row are turned at once: a line of the cache.
 const AT_ONCE: usize = 64;
+
+/// From so many bytes on a file is read anew, some rows at a time, for each part that its rows are
+/// turned in: reading it takes less than memory for all of it.
+const LARGE: usize = 4 << 20;
+
+/// How many bytes such a part has, and the rows that are read at once.
+const PART: usize = 16 << 20;
+const ROWS_AT_ONCE: usize = 1 << 20;
 
 impl TransposedPlace {
     /// Of a matrix of so many columns and rows. Fails where the file has other rows than these.
@@ -105,22 +117,16 @@ impl TransposedPlace {
     /// Fills a buffer with elements, given how many bytes of a tensor's memory stand before them.
     fn read(&self, mut before: usize, mut bytes: &mut [u8]) -> TractResult<()> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let turned = match &mut *read {
-            Some(turned) => turned,
-            none => {
-                let mut stored = vec![0; self.rows * self.stride];
-                self.place.reader()?(0, &mut stored)?;
-                none.insert(Turned { stored, within: 0..0, columns: vec![] })
-            }
-        };
+        let turned = read.get_or_insert_default();
+        let at_once = self.at_once();
         // A byte of a row is so many elements, each of which begins a column of so many bytes.
         let of_byte = self.rows * 8 / self.bits.min(8) as usize;
         while !bytes.is_empty() {
             let place = before / of_byte;
             ensure!(place < self.width, "the matrix has fewer elements");
             if !turned.within.contains(&place) {
-                let left = place / AT_ONCE * AT_ONCE;
-                turned.turn(self, left..self.width.min(left + AT_ONCE))?;
+                let left = place / at_once * at_once;
+                turned.turn(self, left..self.width.min(left + at_once))?;
             }
             let first = turned.within.start * of_byte;
             let count = bytes.len().min(turned.within.end * of_byte - before);
@@ -128,7 +134,22 @@ impl TransposedPlace {
             self.unpack(&turned.columns, before - first, part)?;
             (before, bytes) = (before + count, rest);
         }
+        // What has been read to its end is seldom read again.
+        if before == self.width * of_byte {
+            *read = None;
+        }
         Ok(())
+    }
+
+    /// Whether the file is not held as a whole.
+    fn is_large(&self) -> bool {
+        self.rows.saturating_mul(self.stride) >= LARGE
+    }
+
+    /// How many bytes of each row are turned at once.
+    fn at_once(&self) -> usize {
+        let part = if self.is_large() { PART / self.rows.max(1) } else { AT_ONCE };
+        (part / AT_ONCE).max(1) * AT_ONCE
     }
 
     /// Elements of columns as memory has them, given how many bytes of it stand before them.
@@ -143,15 +164,34 @@ impl TransposedPlace {
 }
 
 impl Turned {
-    /// Turns some bytes of each row.
+    /// Turns some bytes of each row. Fails when the file cannot be read.
     fn turn(&mut self, place: &TransposedPlace, within: Range<usize>) -> TractResult<()> {
-        let matrix = Rows { bytes: &self.stored, stride: place.stride, within: within.clone() };
-        let turned = match place.bits {
-            4 => matrix.turned_pairs(&mut self.columns),
-            8 => matrix.turned::<1>(&mut self.columns),
-            _ => matrix.turned::<4>(&mut self.columns),
-        };
-        turned.context("the rows have fewer bytes")?;
+        let (rows, stride) = (place.rows, place.stride);
+        let mut at_once = rows;
+        if place.is_large() {
+            at_once = (ROWS_AT_ONCE / stride.max(1)).max(1).next_multiple_of(2 * SIDE);
+        }
+        self.within = 0..0;
+        let columns = rows.checked_mul(within.len()).context("columns without end")?;
+        self.columns.resize(columns, 0);
+        let mut read = (!self.has_all).then(|| place.place.reader()).transpose()?;
+        for first in (0..rows).step_by(at_once.max(1)) {
+            // A pair of codes may be of the last row and the one behind it.
+            let end = rows.min(first + at_once + 1);
+            if let Some(read) = &mut read {
+                self.stored.resize((end - first) * stride, 0);
+                read(first * stride, &mut self.stored)?;
+                self.has_all = end - first == rows;
+            }
+            let bytes = &*self.stored;
+            let some = Rows { bytes, stride, within: within.clone(), first, rows };
+            let turned = match place.bits {
+                4 => some.turned_pairs(&mut self.columns),
+                8 => some.turned::<1>(&mut self.columns),
+                _ => some.turned::<4>(&mut self.columns),
+            };
+            turned.context("the rows have fewer bytes")?;
+        }
         self.within = within;
         Ok(())
     }
@@ -206,92 +246,6 @@ impl MatrixSource for TransposedPlace {
 impl fmt::Debug for TransposedPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the transpose of {} rows, {:?}", self.rows, self.place)
-    }
-}
-
-/// Bytes of the rows of a matrix, one behind the other.
-struct Rows<'a> {
-    bytes: &'a [u8],
-    stride: usize,
-    within: Range<usize>,
-}
-
-impl Rows<'_> {
-    /// These bytes of all rows as the columns that they are of elements of `WIDTH` bytes.
-    fn turned<const WIDTH: usize>(&self, turned: &mut Vec<u8>) -> Option<()> {
-        let rows = self.bytes.len().checked_div(self.stride)?;
-        turned.resize(rows.checked_mul(self.within.len())?, 0);
-        for (place, row) in self.bytes.chunks_exact(self.stride).enumerate() {
-            let elements = row.get(self.within.clone())?.as_chunks::<WIDTH>().0;
-            let made = turned.as_chunks_mut::<WIDTH>().0.iter_mut().skip(place).step_by(rows);
-            elements.iter().zip(made).for_each(|(x, made)| *made = *x);
-        }
-        Some(())
-    }
-
-    /// The same of codes of 4 bits, two to a byte, before and after.
-    fn turned_pairs(&self, turned: &mut Vec<u8>) -> Option<()> {
-        let Rows { bytes, stride, .. } = *self;
-        let rows = bytes.len().checked_div(stride)?;
-        turned.resize(rows.checked_mul(self.within.len())?, 0);
-        // Of an odd number of rows every other column begins in the middle of a byte, which the
-        // last code of the column before it begins.
-        let (is_odd, middle) = (rows % 2 == 1, rows / 2);
-        self.turn_columns((turned, rows, 0), low_pairs)?;
-        let rest = bytes.get(if is_odd { stride } else { 0 }..)?;
-        let rest = Rows { bytes: rest, within: self.within.clone(), ..*self };
-        rest.turn_columns((turned, rows, middle + rows % 2), high_pairs)?;
-        if is_odd {
-            let first = bytes.get(self.within.clone())?;
-            let last = bytes.get((rows - 1) * stride..)?.get(self.within.clone())?;
-            let middles = turned.get_mut(middle..)?.iter_mut().step_by(rows);
-            for ((first, last), made) in first.iter().zip(last).zip(middles) {
-                *made = last & 15 | first & 0xf0;
-            }
-        }
-        Some(())
-    }
-
-    /// Puts what becomes of each pair of rows into columns, those of as many squares at once: of
-    /// the first byte of each row into the first column, which begins at a place, and the next ones
-    /// so many bytes behind.
-    fn turn_columns(
-        &self,
-        (turned, behind, first): (&mut [u8], usize, usize),
-        pair: impl Fn(u64, u64) -> u64,
-    ) -> Option<()> {
-        let Rows { bytes, stride, within } = self;
-        let double = (2 * stride).max(1);
-        // As many columns as are written at once are lines that the cache holds.
-        for left in within.clone().step_by(SIDE * SIDE) {
-            for (group, pairs) in bytes.chunks(SIDE * double).enumerate() {
-                let count = pairs.len() / double;
-                let mut squares = [[0; SIDE]; SIDE];
-                for (paired, rows) in squares.iter_mut().zip(pairs.chunks_exact(double)) {
-                    let (one, other) = rows.split_at_checked(*stride)?;
-                    let [one, other] = [one, other].map(|row| row.get(left..within.end));
-                    let (one, other) = (words(one?), words(other?));
-                    for (place, (one, other)) in paired.iter_mut().zip(one.into_iter().zip(other)) {
-                        *place = pair(one, other);
-                    }
-                }
-                Level::best().run(
-                    #[inline(always)]
-                    || transpose(&mut squares),
-                );
-                let at = (left - within.start) * behind + first + group * SIDE;
-                let made = turned.get_mut(at..)?.chunks_mut(behind.max(1));
-                let columns =
-                    (0..SIDE * SIDE).map(|at| squares[at % SIDE][at / SIDE].to_le_bytes());
-                for (column, made) in columns.zip(made.take(within.end - left)) {
-                    match made.first_chunk_mut().filter(|_| count == SIDE) {
-                        Some(made) => *made = column,
-                        None => made.get_mut(..count)?.copy_from_slice(column.get(..count)?),
-                    }
-                }
-            }
-        }
-        Some(())
     }
 }
 
@@ -358,6 +312,41 @@ mod tests {
                 for row in [0, columns / 2, columns - 1, columns / 3] {
                     let part: Tensor = late.slice(0, row, columns.min(row + 2))?;
                     assert_eq!(part.as_bytes(), &wanted[row * width..][..part.as_bytes().len()]);
+                }
+            }
+        }
+        Ok(std::fs::remove_dir_all(folder)?)
+    }
+
+    /// Of rows that are read some at a time, in one part and in two, forth and back.
+    #[test]
+    fn a_large_file_is_turned_as_a_small_one_is() -> TractResult<()> {
+        let folder = std::env::temp_dir().join(format!("onnx-cast-large-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        for (rows, stride) in [(6001, 700), (6000, 700), (6017, 700), (70_001, 240)] {
+            let bytes = stored(rows, stride);
+            assert!(bytes.len() > LARGE && rows > ROWS_AT_ONCE / stride);
+            std::fs::write(folder.join("w.data"), &bytes)?;
+            let held = TensorProto {
+                dims: vec![rows as i64, stride as i64],
+                data_type: ElementType::Uint8 as i32,
+                data_location: Some(1),
+                external_data: external_data("w.data", 0, bytes.len() as u64),
+                ..TensorProto::default()
+            };
+            for ty in [ElementType::Uint4, ElementType::Uint8, ElementType::Float] {
+                let columns = stride * 8 / ty.bits() as usize;
+                let proto = transposed(&held, "w", ty, [columns, rows]).context("a tensor")?;
+                let (_, late) = read_late(&proto, Some(&folder))?;
+                let last = columns - 1;
+                for column in [0, 1, 2, last / 2, last - 1, last, 3, last] {
+                    let part = late.slice(0, column, column + 1)?;
+                    let wanted =
+                        (0..rows).flat_map(|row| element(&bytes, (stride, ty.bits()), row, column));
+                    assert!(
+                        *part.as_bytes() == wanted.collect::<Vec<u8>>(),
+                        "{ty}, column {column} of {rows} rows"
+                    );
                 }
             }
         }

@@ -1,5 +1,8 @@
 //! What many numbers come to: several side by side, none of which waits for another.
 
+use std::iter::zip;
+use std::ops::{Add, Mul, Sub};
+
 /// So many elements are looked at together: what is known of them stays in the nearest cache.
 pub(crate) const AT_ONCE: usize = 512;
 
@@ -22,11 +25,54 @@ impl<const SIDES: usize> Room<SIDES> {
 /// How many sums there are side by side.
 pub(crate) const SIDE_BY_SIDE: usize = 8;
 
+/// Numbers of a type that are compared as they are, not as reals.
+pub(crate) trait Lane:
+    Copy
+    + Default
+    + PartialOrd
+    + Into<f64>
+    + From<f32>
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+{
+    /// The distance of numbers as a share of them: what is computed is rounded by half of it.
+    const ROUNDED: f64;
+    /// The largest number, and the least that has all its digits.
+    const ENDS: [Self; 2];
+
+    fn size(self) -> Self;
+
+    /// The nearest number to a real one.
+    fn of(x: f64) -> Self;
+}
+
+macro_rules! lanes {
+    ($($lane:ident)*) => {$(
+        impl Lane for $lane {
+            const ROUNDED: f64 = $lane::EPSILON as f64;
+            const ENDS: [$lane; 2] = [$lane::MAX, $lane::MIN_POSITIVE];
+
+            #[inline(always)]
+            fn size(self) -> $lane {
+                self.abs()
+            }
+
+            #[inline(always)]
+            fn of(x: f64) -> $lane {
+                x as $lane
+            }
+        }
+    )*};
+}
+
+lanes!(f32 f64);
+
 /// What becomes of values by which several of them go on side by side, and none waits for another.
 #[inline(always)]
-fn folded(values: &[f64], fold: impl Fn(f64, f64) -> f64) -> [f64; SIDE_BY_SIDE] {
+fn folded<T: Lane>(values: &[T], fold: impl Fn(T, T) -> T) -> [T; SIDE_BY_SIDE] {
     let (chunks, rest) = values.as_chunks::<SIDE_BY_SIDE>();
-    let mut sums = [0.0; SIDE_BY_SIDE];
+    let mut sums = [T::default(); SIDE_BY_SIDE];
     for chunk in chunks {
         for (sum, x) in sums.iter_mut().zip(chunk) {
             *sum = fold(*sum, *x);
@@ -41,7 +87,7 @@ fn folded(values: &[f64], fold: impl Fn(f64, f64) -> f64) -> [f64; SIDE_BY_SIDE]
 /// The sum of squares.
 #[inline(always)]
 pub(crate) fn power(values: &[f64]) -> f64 {
-    summed(&folded(values, |sum, x| sum + x * x))
+    summed(&folded(values, |sum: f64, x| sum + x * x))
 }
 
 /// What sums side by side come to, in the order in which [`power`] takes them.
@@ -52,19 +98,32 @@ pub(crate) fn summed(sums: &[f64; SIDE_BY_SIDE]) -> f64 {
 
 /// The largest finite magnitude.
 #[inline(always)]
-pub(crate) fn finite_peak(values: &[f64]) -> f64 {
-    let larger = |most: f64, x: f64| {
-        let size = x.abs();
-        if (size > most) & (size < f64::INFINITY) { size } else { most }
+pub(crate) fn finite_peak<T: Lane>(values: &[T]) -> f64 {
+    let larger = |most: T, x: T| {
+        let size = x.size();
+        if (size > most) & (size <= T::ENDS[0]) { size } else { most }
     };
-    folded(values, larger).into_iter().fold(0.0, f64::max)
+    folded(values, larger).into_iter().map(Into::into).fold(0.0, f64::max)
 }
 
 /// The greatest of values that are not negative.
 #[inline(always)]
 pub(crate) fn greatest(values: &[f64]) -> f64 {
-    let greater = |most: f64, x: f64| if x > most { x } else { most };
+    let greater = |most: f64, x| if x > most { x } else { most };
     folded(values, greater).into_iter().fold(0.0, f64::max)
+}
+
+/// By how much the farthest of some values is off, given that as their type rounds it: as reals
+/// have it where it may be larger than the largest one so far.
+#[inline(always)]
+pub(crate) fn as_real<T: Lane>(farthest: T, (want, got): (&[T], &[T]), largest: f64) -> f64 {
+    let farthest = farthest.into();
+    let is_known = T::ROUNDED == f64::EPSILON;
+    if is_known || farthest * (1.0 + 2.0 * T::ROUNDED) < largest {
+        return farthest;
+    }
+    let errors = zip(want, got).map(|(want, got)| (*got).into() - (*want).into());
+    errors.map(f64::abs).fold(0.0, f64::max)
 }
 
 #[cfg(test)]

@@ -205,7 +205,7 @@ impl WeightChange {
     ) {
         let both = (pairs.x.reals(), pairs.y.reals());
         let together =
-            grid.rounded_rows(both, pairs.peak, pairs.places.len(), |row| left.push(row));
+            grid.rounded_rows(both, (pairs.peak, 0.0), pairs.places.len(), |row| left.push(row));
         self.max_abs = self.max_abs.max(together.farthest);
         found.add_rounded(&together);
     }

@@ -8,7 +8,7 @@ use tract_onnx_cast::audit::{Number, Reach};
 
 use crate::cli::found::finding::Code;
 use crate::cli::measure::elements::{Elements, parts};
-use crate::cli::measure::lanes::{AT_ONCE, SIDE_BY_SIDE};
+use crate::cli::measure::lanes::{AT_ONCE, Lane, SIDE_BY_SIDE, as_real};
 use crate::cli::tensor::rounded;
 
 /// A bias in 32 bits has the scale of the products that it is added to, and need not use all of its
@@ -123,24 +123,26 @@ impl Grid {
     }
 
     /// Counts what became of so many values, as far as they are numbers, a row at a time: rows that
-    /// have a value which asks for a closer look are left.
+    /// have a value which asks for a closer look are left. `farthest` is the largest difference
+    /// that is known already.
     #[inline(always)]
-    pub(super) fn rounded_rows(
+    pub(super) fn rounded_rows<T: Lane>(
         &self,
-        (x, y): (&[f64], &[f64]),
-        peak: f64,
+        (x, y): (&[T], &[T]),
+        (peak, farthest): (f64, f64),
         length: usize,
         mut leave: impl FnMut(Range<usize>),
     ) -> Rounded {
         let mut together = Rounded::default();
         let mut held = 0;
         for (x, y) in x.chunks(AT_ONCE).zip(y.chunks(AT_ONCE)) {
-            match self.rounded(x, y, peak) {
+            let known = (peak, farthest.max(together.farthest));
+            match self.rounded((x, y), known) {
                 Some(rounded) => together.add(&rounded),
                 None => {
                     let rows = x.as_chunks::<ROW>().0.iter().zip(y.as_chunks::<ROW>().0);
                     for (place, (x, y)) in rows.enumerate() {
-                        match self.rounded(x, y, peak) {
+                        match self.rounded((x, y), known) {
                             Some(rounded) => together.add(&rounded),
                             None => leave(held + place * ROW..held + (place + 1) * ROW),
                         }
@@ -162,32 +164,40 @@ impl Grid {
     /// Counts what became of values, where all are the same or rounded; `None` where one asks for a
     /// closer look, or what is behind the last that are taken together.
     #[inline(always)]
-    fn rounded(&self, x: &[f64], y: &[f64], peak: f64) -> Option<Rounded> {
+    fn rounded<T: Lane>(&self, (x, y): (&[T], &[T]), (peak, known): (f64, f64)) -> Option<Rounded> {
+        // What is near by less than that, as its type rounds it, is near.
+        let below = |x: f64| T::of(x * (1.0 - 4.0 * T::ROUNDED));
         let (relative, step) = match self.unit {
-            None => (self.relative, self.distance(peak)),
-            Some(_) => (0.0, f64::NEG_INFINITY),
+            None => (below(self.relative), below(self.distance(peak))),
+            Some(_) => (T::default(), T::default()),
         };
+        let none_is_near = self.unit.is_some() || step < T::ENDS[1];
+        let step = if none_is_near { T::of(f64::NEG_INFINITY) } else { step };
         // Lanes that do not wait for one another.
-        let [mut exact, mut near, mut flushed] = [[0u64; SIDE_BY_SIDE]; 3];
-        let mut farthest = [0.0f64; SIDE_BY_SIDE];
+        let [mut exact, mut near, mut flushed, mut farthest] = [[T::default(); SIDE_BY_SIDE]; 4];
+        let counted = |is_one: bool| T::from(if is_one { 1.0f32 } else { 0.0 });
         let (all_x, all_y) = (x.as_chunks::<SIDE_BY_SIDE>().0, y.as_chunks::<SIDE_BY_SIDE>().0);
         for (x, y) in all_x.iter().zip(all_y) {
             for side in 0..SIDE_BY_SIDE {
                 let (x, y) = (x[side], y[side]);
-                let apart = (x - y).abs();
-                let is_finite = (x.abs() < f64::INFINITY) & (y.abs() < f64::INFINITY);
+                let apart = (x - y).size();
+                let is_finite = (x.size() <= T::ENDS[0]) & (y.size() <= T::ENDS[0]);
                 let is_same = x == y;
-                let is_near = !is_same & (apart <= relative * x.abs() + step);
-                exact[side] += u64::from(is_finite & is_same);
-                near[side] += u64::from(is_finite & is_near);
-                flushed[side] += u64::from(is_finite & is_near & (y == 0.0));
+                let is_near = !is_same & (apart <= relative * x.size() + step);
+                exact[side] = exact[side] + counted(is_finite & is_same);
+                near[side] = near[side] + counted(is_finite & is_near);
+                flushed[side] = flushed[side] + counted(is_finite & is_near & (y == T::default()));
                 farthest[side] = if apart > farthest[side] { apart } else { farthest[side] };
             }
         }
-        let [exact, near, flushed] = [exact, near, flushed].map(|all| all.iter().sum());
-        let farthest = farthest.into_iter().fold(0.0, f64::max);
-        let is_all = exact + near == x.len() as u64;
-        is_all.then_some(Rounded { exact, near, flushed, farthest })
+        let of_all = |all: [T; SIDE_BY_SIDE]| all.into_iter().map(Into::into).sum::<f64>() as u64;
+        let [exact, near, flushed] = [exact, near, flushed].map(of_all);
+        if exact + near < x.len() as u64 {
+            return None;
+        }
+        let larger = |most: T, x: T| if x > most { x } else { most };
+        let farthest = farthest.into_iter().fold(T::default(), larger);
+        Some(Rounded { exact, near, flushed, farthest: as_real(farthest, (x, y), known) })
     }
 
     fn is_near(&self, x: Number, y: Number, peak: f64) -> bool {
@@ -252,7 +262,7 @@ mod tests {
                     row[ROW - 1] = last;
                     row
                 };
-                let Some(found) = grid.rounded(&row(a), &row(b), 1.5) else {
+                let Some(found) = grid.rounded((&row(a), &row(b)), (1.5, 0.0)) else {
                     let is_finite = a.is_finite() && b.is_finite();
                     let is_kept =
                         matches!(alone, Code::Exact | Code::Flushed | Code::Rounded) && is_finite;

@@ -8,7 +8,7 @@ use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::kernel::Level;
 
 use crate::cli::measure::elements::{ElementReader, Elements};
-use crate::cli::measure::lanes::finite_peak;
+use crate::cli::measure::lanes::{Lane, finite_peak};
 use crate::cli::measure::reals::blocks;
 use crate::cli::measure::weight::grid::{Grid, Rounded};
 use crate::cli::measure::weight::nearest::{NearestCodes, NearestPart, NearestReader};
@@ -62,13 +62,21 @@ impl Most {
                     None => nearest = None,
                 }
             }
-            x.read(places.clone())?;
-            y.read(places.clone())?;
-            let reals = (x.reals(), y.reals());
-            Level::best().run(
-                #[inline(always)]
-                || most.add(&places, reals, grid),
-            );
+            match x.floats(places.clone()).zip(y.floats(places.clone())) {
+                Some(floats) => Level::best().run(
+                    #[inline(always)]
+                    || most.add(&places, floats, grid),
+                ),
+                None => {
+                    x.read(places.clone())?;
+                    y.read(places.clone())?;
+                    let reals = (x.reals(), y.reals());
+                    Level::best().run(
+                        #[inline(always)]
+                        || most.add(&places, reals, grid),
+                    );
+                }
+            }
             if most.left.len() > LEFT {
                 return Ok(None);
             }
@@ -89,10 +97,11 @@ impl Most {
     }
 
     #[inline(always)]
-    fn add(&mut self, places: &Range<usize>, (x, y): (&[f64], &[f64]), grid: &Grid) {
+    fn add<T: Lane>(&mut self, places: &Range<usize>, (x, y): (&[T], &[T]), grid: &Grid) {
         self.peak = self.peak.max(finite_peak(x));
         let (start, left) = (places.start, &mut self.left);
-        let near = grid.rounded_rows((x, y), self.peak, places.len(), |row| {
+        let known = (self.peak, self.near.farthest);
+        let near = grid.rounded_rows((x, y), known, places.len(), |row| {
             left.push(start + row.start..start + row.end);
         });
         self.near.add(&near);

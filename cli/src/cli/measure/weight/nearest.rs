@@ -1,12 +1,12 @@
 //! A weight whose codes are the nearest ones to the reference's values, as they are that quantisers
 //! round: what it is off is known then, and that half a step explains each of its values.
 
-use std::iter::zip;
+use std::iter::{once, zip};
 use std::ops::Range;
 
 use tract_onnx_cast::kernel::Level;
 
-use crate::cli::measure::lanes::{AT_ONCE, SIDE_BY_SIDE, greatest, summed};
+use crate::cli::measure::lanes::{AT_ONCE, Lane, SIDE_BY_SIDE, as_real, summed};
 use crate::cli::measure::weight::grid::Rounded;
 use crate::cli::measure::weight::steps::CodeScales;
 
@@ -37,10 +37,8 @@ pub(super) struct NearestPart {
     pub(super) bound: f64,
 }
 
-/// Numbers of a type that are held against one another as they are.
-pub(super) trait Held: Copy + Default + PartialEq + Into<f64> {}
-
-impl<T: Copy + Default + PartialEq + Into<f64>> Held for T {}
+/// So many sizes are compared side by side.
+const SIZES: usize = 32;
 
 impl<'a> NearestReader<'a> {
     pub(super) fn of(half_steps: &'a CodeScales) -> NearestReader<'a> {
@@ -49,7 +47,7 @@ impl<'a> NearestReader<'a> {
 
     /// Adds some of the reference's values and what codes stand for in their place. `None` where a
     /// code is not the nearest one, there or before.
-    pub(super) fn add<T: Held>(
+    pub(super) fn add<T: Lane>(
         &mut self,
         places: &Range<usize>,
         (want, got): (&[T], &[T]),
@@ -87,40 +85,37 @@ impl<'a> NearestReader<'a> {
 /// The largest of the bounds of values that have one scale, or each its own; `None` where one is
 /// farther off than its bound, or no number.
 #[inline(always)]
-fn bound_of<T: Held>(
+fn bound_of<T: Lane>(
     (want, got): (&[T], &[T]),
     half_steps: &CodeScales,
     scales: &[f32],
 ) -> Option<f64> {
-    let bound = |scale: f32| half_steps.step(scale) * (1.0 + ROUNDED);
-    let off = |(want, got): (&T, &T)| -> f64 { (*got).into() - (*want).into() };
-    // Words are counted and held against one another side by side, and order as what is not
-    // negative does.
-    let is_near = |off: f64, bound: f64| u64::from(off.abs() <= bound);
+    let near = |(want, got): (&T, &T), bound: T| u32::from((*got - *want).size() <= bound);
     let (near, most) = match scales {
         [one] => {
-            let most = bound(*one);
-            (zip(want, got).map(|pair| is_near(off(pair), most)).sum::<u64>(), most)
+            let bound = half_steps.times(*one, 1.0 + ROUNDED);
+            (zip(want, got).map(|pair| near(pair, bound)).sum::<u32>(), *one)
         }
         _ => {
             let pairs = zip(zip(want, got), scales);
-            let near = pairs.map(|(pair, scale)| is_near(off(pair), bound(*scale))).sum::<u64>();
+            let near =
+                pairs.map(|(pair, scale)| near(pair, half_steps.times(*scale, 1.0 + ROUNDED)));
+            let near = near.sum::<u32>();
+            // Words order as what is not negative does. A scale that is no number makes none
+            // either, so that its values are not near.
             let sizes = scales.iter().map(|scale| scale.abs().to_bits());
-            // A scale that is no number makes none either, so that its values are not near.
-            (near, bound(f32::from_bits(sizes.max().unwrap_or(0))))
+            (near, f32::from_bits(sizes.max().unwrap_or(0)))
         }
     };
-    (near == want.len() as u64).then_some(most)
+    (near as usize == want.len()).then(|| half_steps.times(most, 1.0 + ROUNDED))
 }
 
 impl NearestCodes {
     /// Adds values, and tells what became of them, and their largest magnitude.
     #[inline(always)]
-    fn add<T: Held>(&mut self, (want, got): (&[T], &[T])) -> (Rounded, f64) {
-        let (mut rounded, mut peak) = (Rounded::default(), 0.0f64);
+    fn add<T: Lane>(&mut self, (want, got): (&[T], &[T])) -> (Rounded, f64) {
+        let (mut rounded, mut peak) = (Rounded::default(), T::default());
         for (want, got) in zip(want.chunks(AT_ONCE), got.chunks(AT_ONCE)) {
-            let noise = Magnitudes::of((want, got), |want, got| got.into() - want.into());
-            let power = Magnitudes::of((want, want), |want, _| want.into());
             let count = |is_it: fn(&T, &T) -> bool| {
                 u64::from(
                     zip(want, got).map(|(want, got)| u32::from(is_it(want, got))).sum::<u32>(),
@@ -128,46 +123,88 @@ impl NearestCodes {
             };
             let exact = count(|want, got| want == got);
             let flushed = count(|want, got| (want != got) & (*got == T::default()));
-            let farthest = greatest(&noise.most);
+            let farthest = as_real(farthest_in((want, got)), (want, got), self.largest);
             rounded.add(&Rounded { exact, near: want.len() as u64 - exact, flushed, farthest });
-            peak = peak.max(greatest(&power.most));
-            self.noise += summed(&noise.squares);
-            self.power += summed(&power.squares);
+            let of_part = largest_in(want);
+            peak = if of_part > peak { of_part } else { peak };
+            let [noise, power] = powers((want, got));
+            self.noise += noise;
+            self.power += power;
             self.largest = self.largest.max(farthest);
         }
-        (rounded, peak)
+        (rounded, peak.into())
     }
 }
 
-/// The squares and the greatest magnitudes of numbers, added up side by side.
-#[derive(Default)]
-struct Magnitudes {
-    squares: [f64; SIDE_BY_SIDE],
-    most: [f64; SIDE_BY_SIDE],
+/// The power of what values are off, and that of the reference's.
+#[inline(always)]
+fn powers<T: Lane>((want, got): (&[T], &[T])) -> [f64; 2] {
+    let [all, others] = [want, got].map(<[T]>::as_chunks::<SIDE_BY_SIDE>);
+    let squares = squares(zip(all.0, others.0));
+    let rest = self::squares(once((&padded(all.1), &padded(others.1))));
+    [0, 1].map(|of| summed(&std::array::from_fn(|side| squares[of][side] + rest[of][side])))
 }
 
-impl Magnitudes {
-    /// Those of the numbers that pairs come to.
-    #[inline(always)]
-    fn of<T: Held>((xs, ys): (&[T], &[T]), number: impl Fn(T, T) -> f64) -> Magnitudes {
-        let mut sums = Magnitudes::default();
-        let [all_x, all_y] = [xs, ys].map(<[T]>::as_chunks::<SIDE_BY_SIDE>);
-        for (x, y) in zip(all_x.0, all_y.0) {
-            for side in 0..SIDE_BY_SIDE {
-                sums.add(side, number(x[side], y[side]));
-            }
+/// The same of pairs of many, side by side.
+#[inline(always)]
+fn squares<'a, T: Lane + 'a>(
+    pairs: impl Iterator<Item = (&'a [T; SIDE_BY_SIDE], &'a [T; SIDE_BY_SIDE])>,
+) -> [[f64; SIDE_BY_SIDE]; 2] {
+    let [mut noise, mut power] = [[0.0; SIDE_BY_SIDE]; 2];
+    for (want, got) in pairs {
+        let want: [f64; SIDE_BY_SIDE] = want.map(Into::into);
+        let got: [f64; SIDE_BY_SIDE] = got.map(Into::into);
+        for side in 0..SIDE_BY_SIDE {
+            let off = got[side] - want[side];
+            noise[side] += off * off;
         }
-        let left = zip(all_x.1, all_y.1).enumerate();
-        left.for_each(|(side, (x, y))| sums.add(side, number(*x, *y)));
-        sums
+        for side in 0..SIDE_BY_SIDE {
+            power[side] += want[side] * want[side];
+        }
     }
+    [noise, power]
+}
 
-    #[inline(always)]
-    fn add(&mut self, side: usize, x: f64) {
-        let (size, most) = (x.abs(), &mut self.most[side]);
-        self.squares[side] += x * x;
-        *most = if size > *most { size } else { *most };
+/// By how much the farthest value is off, as its type rounds that.
+#[inline(always)]
+fn farthest_in<T: Lane>((want, got): (&[T], &[T])) -> T {
+    let [all, others] = [want, got].map(<[T]>::as_chunks::<SIZES>);
+    let off = |(want, got): (&[T; SIZES], &[T; SIZES])| {
+        let mut off = *got;
+        for side in 0..SIZES {
+            off[side] = off[side] - want[side];
+        }
+        off
+    };
+    let rest = off((&padded(all.1), &padded(others.1)));
+    largest_of(zip(all.0, others.0).map(off).chain(once(rest)))
+}
+
+/// The largest magnitude.
+#[inline(always)]
+fn largest_in<T: Lane>(numbers: &[T]) -> T {
+    let (all, rest) = numbers.as_chunks::<SIZES>();
+    largest_of(all.iter().copied().chain(once(padded(rest))))
+}
+
+#[inline(always)]
+fn largest_of<T: Lane>(numbers: impl Iterator<Item = [T; SIZES]>) -> T {
+    let larger = |most: T, size: T| if size > most { size } else { most };
+    let mut most = [T::default(); SIZES];
+    for numbers in numbers {
+        for side in 0..SIZES {
+            most[side] = larger(most[side], numbers[side].size());
+        }
     }
+    most.into_iter().fold(T::default(), larger)
+}
+
+/// Some numbers, and zeros behind them.
+#[inline(always)]
+fn padded<T: Lane, const COUNT: usize>(numbers: &[T]) -> [T; COUNT] {
+    let mut padded = [T::default(); COUNT];
+    zip(&mut padded, numbers).for_each(|(to, from)| *to = *from);
+    padded
 }
 
 #[cfg(test)]
@@ -217,6 +254,38 @@ mod tests {
         }
         assert!(reader.found.is_none() || exact > 10 && flushed > 10);
         reader.found().map(|found| (found, want, got))
+    }
+
+    /// Of differences that FLOAT has to round, and that are equal then.
+    #[test]
+    fn floats_come_to_what_reals_come_to() {
+        let scale = (ElementType::Float, Arc::new(tensor0(1.0f32)));
+        let half_steps = CodeScales::of(&[], &[COUNT], &scale, 0.5).expect("a scale");
+        let off = |place: usize| (place * 37 % 1001) as f32 / 1024.0 - 0.488;
+        for tiny in [0.0, 1e-9] {
+            let want: Vec<f32> = (0..COUNT).map(|place| (place % 5) as f32 + off(place)).collect();
+            let mut got: Vec<f32> = (0..COUNT).map(|place| (place % 5) as f32).collect();
+            (got[77], got[1500]) = (want[77], want[1500]);
+            let mut want = want;
+            (want[COUNT - 1], got[COUNT - 1]) = (-tiny, 0.5);
+            let [reals, others] =
+                [&want, &got].map(|side| side.iter().map(|x| f64::from(*x)).collect::<Vec<f64>>());
+            let [mut floats, mut exact] = [(); 2].map(|()| NearestReader::of(&half_steps));
+            for places in blocks(COUNT) {
+                let both = (&want[places.clone()], &got[places.clone()]);
+                let part = floats.add(&places, both).expect("within half a step");
+                let both = (&reals[places.clone()], &others[places.clone()]);
+                let wanted = exact.add(&places, both).expect("within half a step");
+                assert_eq!((part.peak, part.bound), (wanted.peak, wanted.bound));
+                let counts = |part: &NearestPart| {
+                    [part.rounded.exact, part.rounded.near, part.rounded.flushed]
+                };
+                assert_eq!(counts(&part), counts(&wanted));
+            }
+            let found = floats.found();
+            assert_eq!(found, exact.found());
+            assert_eq!(found.map(|found| found.largest), Some(0.5 + f64::from(tiny)));
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::SharedTensor;
 use tract_onnx_cast::kernel::Level;
 
+use crate::cli::measure::lanes::Lane;
 use crate::cli::measure::reach::relative;
 use crate::cli::tensor::cast;
 
@@ -74,11 +75,16 @@ impl CodeScales {
     }
 
     /// How far a scale puts values off.
-    #[inline(always)]
     pub(crate) fn step(&self, scale: f32) -> f64 {
-        let step = f64::from(scale).abs() * self.steps;
+        self.times(scale, 1.0)
+    }
+
+    /// The same, times a factor.
+    #[inline(always)]
+    pub(crate) fn times<T: Lane>(&self, scale: f32, factor: f64) -> T {
+        let step = T::from(scale).size() * T::of(self.steps * factor);
         // What a scale that is no number makes of two codes is one value.
-        if step < f64::INFINITY { step } else { 0.0 }
+        if step <= T::ENDS[0] { step } else { T::default() }
     }
 
     /// Gives elements that have one scale to a function, or ones that have each its own: which of
