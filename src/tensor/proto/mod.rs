@@ -12,7 +12,6 @@ pub(crate) mod external;
 mod field;
 mod packed;
 mod transposed;
-mod turned;
 
 use std::path::{Path, PathBuf};
 

@@ -4,8 +4,12 @@
 //! A `MatMulNBits` has the codes of a column of its weight behind one another, and
 //! `DequantizeLinear` takes them by rows. Written out in memory they would be all that a model of
 //! codes has in its file.
+//!
+//! - `turned`: rows that become columns
 
 #![forbid(unsafe_code)]
+
+mod turned;
 
 use std::fmt;
 use std::ops::Range;
@@ -16,10 +20,10 @@ use anyhow::{Context, ensure};
 use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 use tract_onnx::prelude::{Tensor, TractResult};
 
+use self::turned::Rows;
 use super::TensorReader;
 use super::external::{ExternalPlace, FileData, Resolver, TRANSPOSED, is_external, is_transposed};
 use super::packed::unpack_from;
-use super::turned::Rows;
 use crate::cast::element_type::ElementType;
 use crate::cast::squares::SIDE;
 use crate::tensor::carrier;
