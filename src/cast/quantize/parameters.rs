@@ -12,7 +12,7 @@ use crate::cast::kernel::loops::Kernel;
 use crate::cast::kernel::select::select;
 use crate::cast::rules::Rules;
 
-/// Scales and as many zero points, in the order of their tensors. Those of a short axis are
+/// Scales and their zero points, in the order of their tensors. Those of a short axis are
 /// repeated, so that a loop over rows with a scale for each element has something to do.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Parameters {

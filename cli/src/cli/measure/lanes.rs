@@ -118,8 +118,8 @@ pub(crate) fn greatest(values: &[f64]) -> f64 {
 #[inline(always)]
 pub(crate) fn as_real<T: Lane>(farthest: T, (want, got): (&[T], &[T]), largest: f64) -> f64 {
     let farthest = farthest.into();
-    let is_known = T::ROUNDED == f64::EPSILON;
-    if is_known || farthest * (1.0 + 2.0 * T::ROUNDED) < largest {
+    let is_real = T::ROUNDED == f64::EPSILON;
+    if is_real || farthest * (1.0 + 2.0 * T::ROUNDED) < largest {
         return farthest;
     }
     let errors = zip(want, got).map(|(want, got)| (*got).into() - (*want).into());

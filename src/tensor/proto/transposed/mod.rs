@@ -9,6 +9,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod tests;
 mod turned;
 
 use std::fmt;
@@ -89,13 +91,15 @@ struct Turned {
     /// Which bytes of each row `columns` is made of.
     within: Range<usize>,
     columns: Vec<u8>,
+    /// Where the bytes begin that were turned last, or were to be.
+    last: usize,
 }
 
 /// So many bytes of each row are turned at once: a line of the cache.
 const AT_ONCE: usize = 64;
 
 /// From so many bytes on a file is read anew, some rows at a time, for each part that its rows are
-/// turned in: reading it takes less than memory for all of it.
+/// turned in, as long as those are asked for in their order: that takes less than memory for all.
 const LARGE: usize = 4 << 20;
 
 /// How many bytes such a part has, and the rows that are read at once.
@@ -110,7 +114,7 @@ impl TransposedPlace {
         ([columns, rows], stride): ([usize; 2], usize),
     ) -> TractResult<TransposedPlace> {
         let bits = ty.bits();
-        let is_in_bytes = bits >= 8 || bits == 4 && columns.is_multiple_of(2);
+        let is_in_bytes = matches!(bits, 8 | 32) || bits == 4 && columns.is_multiple_of(2);
         let width = columns.checked_mul(bits as usize).map(|bits| bits / 8);
         let width = width.filter(|width| is_in_bytes && *width <= stride);
         let width = width.context("external data has rows of other bytes")?;
@@ -172,10 +176,11 @@ impl Turned {
     fn turn(&mut self, place: &TransposedPlace, within: Range<usize>) -> TractResult<()> {
         let (rows, stride) = (place.rows, place.stride);
         let mut at_once = rows;
-        if place.is_large() {
+        // Whoever goes back will do so again.
+        if place.is_large() && !self.has_all && self.last <= within.start {
             at_once = (ROWS_AT_ONCE / stride.max(1)).max(1).next_multiple_of(2 * SIDE);
         }
-        self.within = 0..0;
+        (self.within, self.last) = (0..0, within.start);
         let columns = rows.checked_mul(within.len()).context("columns without end")?;
         self.columns.resize(columns, 0);
         let mut read = (!self.has_all).then(|| place.place.reader()).transpose()?;
@@ -183,6 +188,7 @@ impl Turned {
             // A pair of codes may be of the last row and the one behind it.
             let end = rows.min(first + at_once + 1);
             if let Some(read) = &mut read {
+                self.has_all = false;
                 self.stored.resize((end - first) * stride, 0);
                 read(first * stride, &mut self.stored)?;
                 self.has_all = end - first == rows;
@@ -195,6 +201,9 @@ impl Turned {
                 _ => some.turned::<4>(&mut self.columns),
             };
             turned.context("the rows have fewer bytes")?;
+            if end == rows {
+                break;
+            }
         }
         self.within = within;
         Ok(())
@@ -250,142 +259,5 @@ impl MatrixSource for TransposedPlace {
 impl fmt::Debug for TransposedPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the transpose of {} rows, {:?}", self.rows, self.place)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use onnx_cast_graph::external_data;
-
-    use super::*;
-    use crate::tensor::late;
-    use crate::tensor::proto::{read, read_late};
-
-    /// What stands in a file, given how many rows of how many bytes.
-    fn stored(rows: usize, stride: usize) -> Vec<u8> {
-        (0..rows * stride).map(|place| (place * 37 % 256) as u8).collect()
-    }
-
-    /// The element of a row of the file.
-    fn element(bytes: &[u8], (stride, bits): (usize, u32), row: usize, place: usize) -> Vec<u8> {
-        let row = &bytes[row * stride..];
-        match bits {
-            4 => vec![row[place / 2] >> (place % 2 * 4) & 15],
-            8 => vec![row[place]],
-            _ => row[place * 4..][..4].to_vec(),
-        }
-    }
-
-    #[test]
-    fn what_is_read_of_a_transpose_is_the_matrix() -> TractResult<()> {
-        let folder = std::env::temp_dir().join(format!("onnx-cast-turned-{}", std::process::id()));
-        std::fs::create_dir_all(&folder)?;
-        let types = [ElementType::Uint4, ElementType::Uint8, ElementType::Float];
-        for (columns, stride, rows) in [
-            (2, 1, 2),
-            (6, 28, 4),
-            (134, 600, 10),
-            (64, 256, 66),
-            (2, 8, 1),
-            (134, 540, 7),
-            (30, 120, 17),
-            (290, 1200, 51),
-        ] {
-            let bytes = stored(rows, stride);
-            std::fs::write(folder.join("w.data"), [&[1, 2, 3][..], &bytes].concat())?;
-            let held = TensorProto {
-                dims: vec![rows as i64, 1, stride as i64],
-                data_type: ElementType::Uint8 as i32,
-                data_location: Some(1),
-                external_data: external_data("w.data", 3, bytes.len() as u64),
-                ..TensorProto::default()
-            };
-            for ty in types {
-                let Some(proto) = transposed(&held, "w", ty, [columns, rows]) else {
-                    assert!(columns * ty.bits() as usize / 8 > stride, "{ty}, {columns} columns");
-                    continue;
-                };
-                let wanted: Vec<u8> = (0..columns * rows)
-                    .flat_map(|at| element(&bytes, (stride, ty.bits()), at % rows, at / rows))
-                    .collect();
-                let all = read(&proto, Some(&folder))?.1;
-                assert_eq!((all.as_bytes(), all.shape()), (&*wanted, &[columns, rows][..]));
-                let (_, late) = read_late(&proto, Some(&folder))?;
-                assert!(late::is_late(&late));
-                let width = rows * wanted.len() / (columns * rows);
-                for row in [0, columns / 2, columns - 1, columns / 3] {
-                    let part: Tensor = late.slice(0, row, columns.min(row + 2))?;
-                    assert_eq!(part.as_bytes(), &wanted[row * width..][..part.as_bytes().len()]);
-                }
-            }
-        }
-        Ok(std::fs::remove_dir_all(folder)?)
-    }
-
-    /// Of rows that are read some at a time, in one part and in two, forth and back.
-    #[test]
-    fn a_large_file_is_turned_as_a_small_one_is() -> TractResult<()> {
-        let folder = std::env::temp_dir().join(format!("onnx-cast-large-{}", std::process::id()));
-        std::fs::create_dir_all(&folder)?;
-        for (rows, stride) in [(6001, 700), (6000, 700), (6017, 700), (70_001, 240)] {
-            let bytes = stored(rows, stride);
-            assert!(bytes.len() > LARGE && rows > ROWS_AT_ONCE / stride);
-            std::fs::write(folder.join("w.data"), &bytes)?;
-            let held = TensorProto {
-                dims: vec![rows as i64, stride as i64],
-                data_type: ElementType::Uint8 as i32,
-                data_location: Some(1),
-                external_data: external_data("w.data", 0, bytes.len() as u64),
-                ..TensorProto::default()
-            };
-            for ty in [ElementType::Uint4, ElementType::Uint8, ElementType::Float] {
-                let columns = stride * 8 / ty.bits() as usize;
-                let proto = transposed(&held, "w", ty, [columns, rows]).context("a tensor")?;
-                let (_, late) = read_late(&proto, Some(&folder))?;
-                let last = columns - 1;
-                for column in [0, 1, 2, last / 2, last - 1, last, 3, last] {
-                    let part = late.slice(0, column, column + 1)?;
-                    let wanted =
-                        (0..rows).flat_map(|row| element(&bytes, (stride, ty.bits()), row, column));
-                    assert!(
-                        *part.as_bytes() == wanted.collect::<Vec<u8>>(),
-                        "{ty}, column {column} of {rows} rows"
-                    );
-                }
-            }
-        }
-        Ok(std::fs::remove_dir_all(folder)?)
-    }
-
-    #[test]
-    fn what_is_no_transpose_is_refused() -> TractResult<()> {
-        let held = TensorProto {
-            dims: vec![3, 4],
-            data_type: ElementType::Uint8 as i32,
-            data_location: Some(1),
-            external_data: external_data("w.data", 0, 12),
-            ..TensorProto::default()
-        };
-        let of = |held: &TensorProto, ty, sizes| transposed(held, "w", ty, sizes);
-        let sound = of(&held, ElementType::Uint4, [6, 3]).context("a tensor")?;
-        for sizes in [[10, 3], [5, 3], [8, 5], [8, 0]] {
-            assert!(of(&held, ElementType::Uint4, sizes).is_none());
-        }
-        assert!(of(&held, ElementType::Uint2, [6, 3]).is_none());
-        let inside = TensorProto { data_location: None, ..held.clone() };
-        assert!(of(&inside, ElementType::Uint4, [6, 3]).is_none());
-        let folder = std::env::temp_dir().join(format!("onnx-cast-no-turn-{}", std::process::id()));
-        std::fs::create_dir_all(&folder)?;
-        let error = |proto: &TensorProto| read(proto, Some(&folder)).err().map(|e| e.to_string());
-        std::fs::write(folder.join("w.data"), [0; 11])?;
-        assert!(error(&sound).is_some_and(|error| error.contains("holds 0 bytes from offset 11")));
-        std::fs::write(folder.join("w.data"), [0; 12])?;
-        assert_eq!(error(&sound), None);
-        let wide = TensorProto { dims: vec![10, 3], ..sound.clone() };
-        assert!(error(&wide).is_some_and(|error| error.contains("rows of other bytes")));
-        for dims in [vec![18], vec![6, i64::MAX / 16]] {
-            assert!(error(&TensorProto { dims, ..sound.clone() }).is_some());
-        }
-        Ok(std::fs::remove_dir_all(folder)?)
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Rounded {
     /// Those that are rounded, and of these the ones that are 0.
     pub(super) near: u64,
     pub(super) flushed: u64,
-    /// The largest difference.
+    /// The largest difference, if it is larger than what was known before.
     pub(super) farthest: f64,
 }
 
@@ -181,12 +181,11 @@ impl Grid {
             for side in 0..SIDE_BY_SIDE {
                 let (x, y) = (x[side], y[side]);
                 let apart = (x - y).size();
-                let is_finite = (x.size() <= T::ENDS[0]) & (y.size() <= T::ENDS[0]);
                 let is_same = x == y;
-                let is_near = !is_same & (apart <= relative * x.size() + step);
-                exact[side] = exact[side] + counted(is_finite & is_same);
-                near[side] = near[side] + counted(is_finite & is_near);
-                flushed[side] = flushed[side] + counted(is_finite & is_near & (y == T::default()));
+                let is_near = (apart <= relative * x.size() + step) & (apart <= T::ENDS[0]);
+                exact[side] = exact[side] + counted(is_same & (x.size() <= T::ENDS[0]));
+                near[side] = near[side] + counted(!is_same & is_near);
+                flushed[side] = flushed[side] + counted(!is_same & is_near & (y == T::default()));
                 farthest[side] = if apart > farthest[side] { apart } else { farthest[side] };
             }
         }
@@ -250,35 +249,54 @@ mod tests {
     #[test]
     fn values_together_are_judged_as_each_alone() -> TractResult<()> {
         let target = Reach::of(ElementType::Float).context("a type with a range")?;
-        let coarse =
-            Grid { target, unit: None, reference: None, relative: 0.125, step: 1.0 / 64.0 };
+        let (unit, reference) = (None, None);
+        let coarse = Grid { target, unit, reference, relative: 0.125, step: 1.0 / 64.0 };
         let fine = Grid { unit: Some(target), relative: 0.0, step: 0.0, ..coarse };
-        let numbers = [0.0, -0.0, 0.01, 1.0, 1.1, 1.5, -1.0, f64::INFINITY, f64::NAN];
-        for grid in [&coarse, &fine] {
-            for (a, b) in numbers.iter().flat_map(|a| numbers.map(|b| (*a, b))) {
-                let alone = grid.outcome(Number::Real(a), Number::Real(b), 1.5, 1.5);
-                let row = |last: f64| {
-                    let mut row = [1.0; ROW];
-                    row[ROW - 1] = last;
-                    row
-                };
-                let Some(found) = grid.rounded((&row(a), &row(b)), (1.5, 0.0)) else {
-                    let is_finite = a.is_finite() && b.is_finite();
-                    let is_kept =
-                        matches!(alone, Code::Exact | Code::Flushed | Code::Rounded) && is_finite;
-                    assert!(!is_kept || grid.unit.is_some(), "{a} {b}: {alone:?}");
-                    continue;
-                };
-                let Rounded { exact, flushed, farthest, .. } = found;
-                assert_eq!(found.exact + found.near, ROW as u64);
-                let of_last = match (exact, flushed) {
-                    (exact, 0) if exact == ROW as u64 => Code::Exact,
-                    (_, 1) => Code::Flushed,
-                    _ => Code::Rounded,
-                };
-                assert_eq!((of_last, farthest), (alone, (a - b).abs()), "{a} {b}");
+        let tiny = Grid { step: 1e-40, ..coarse };
+        let numbers = [0.0, -0.0, 0.01, 1.0, 1.1, 1.5, -1.0, f32::INFINITY, f32::NAN];
+        let ends = [f32::MAX, -f32::MAX, f32::MIN_POSITIVE, 1e-45, 3e-45];
+        let numbers = [&numbers[..], &ends].concat();
+        for grid in [&coarse, &fine, &tiny] {
+            for (a, b) in numbers.iter().flat_map(|a| numbers.iter().map(|b| (*a, *b))) {
+                let [x, y] = [a, b].map(f64::from);
+                judged_as_alone(grid, (x, y), (x, y), 0.0);
+                judged_as_alone(grid, (a, b), (x, y), 0.0);
             }
         }
+        // Where the last value is as far off as may be, and about.
+        let bound = 0.125f32.mul_add(1.0, 1.5 / 64.0);
+        for bits in bound.to_bits() - 9..bound.to_bits() + 9 {
+            let b = 1.0 - f32::from_bits(bits);
+            judged_as_alone(&coarse, (1.0f32, b), (1.0, f64::from(b)), 1e-6);
+            judged_as_alone(&coarse, (1.0f64, b.into()), (1.0, f64::from(b)), 1e-14);
+        }
         Ok(())
+    }
+
+    /// Whether the last of many values is told as it is alone, if it is told: that need not be
+    /// where it is apart by about as much as may be, given by which share.
+    fn judged_as_alone<T: Lane>(grid: &Grid, (a, b): (T, T), (x, y): (f64, f64), share: f64) {
+        let alone = grid.outcome(Number::Real(x), Number::Real(y), 1.5, 1.5);
+        let row = |last: T| {
+            let mut row = [T::from(1.0); ROW];
+            row[ROW - 1] = last;
+            row
+        };
+        let Some(found) = grid.rounded((&row(a), &row(b)), (1.5, 0.0)) else {
+            let is_finite = x.is_finite() && y.is_finite();
+            let is_kept = matches!(alone, Code::Exact | Code::Flushed | Code::Rounded) && is_finite;
+            let bound = grid.relative * x.abs() + grid.distance(1.5);
+            let is_left = grid.unit.is_some() || grid.distance(1.5) < f64::from(f32::MIN_POSITIVE);
+            assert!(!is_kept || is_left || (x - y).abs() > bound * (1.0 - share), "{x} {y}");
+            return;
+        };
+        let Rounded { exact, flushed, farthest, .. } = found;
+        assert_eq!(found.exact + found.near, ROW as u64);
+        let of_last = match (exact, flushed) {
+            (exact, 0) if exact == ROW as u64 => Code::Exact,
+            (_, 1) => Code::Flushed,
+            _ => Code::Rounded,
+        };
+        assert_eq!((of_last, farthest), (alone, (x - y).abs()), "{x} {y}");
     }
 }

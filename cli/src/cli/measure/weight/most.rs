@@ -46,35 +46,12 @@ impl Most {
         let mut nearest = half_steps.map(NearestReader::of);
         let [mut x, mut y] = both.map(ElementReader::of);
         for places in blocks(reference.len()) {
-            if let Some(reader) = &mut nearest {
-                let floats = x.floats(places.clone()).zip(y.floats(places.clone()));
-                let part = match floats {
-                    Some(floats) => reader.add(&places, floats),
-                    None => {
-                        x.read(places.clone())?;
-                        y.read(places.clone())?;
-                        reader.add(&places, (x.reals(), y.reals()))
-                    }
-                };
-                match part {
-                    Some(part) if most.add_nearest(&part, grid) => continue,
-                    Some(_) => (),
-                    None => nearest = None,
-                }
-            }
             match x.floats(places.clone()).zip(y.floats(places.clone())) {
-                Some(floats) => Level::best().run(
-                    #[inline(always)]
-                    || most.add(&places, floats, grid),
-                ),
+                Some(floats) => most.add_block(&places, floats, grid, &mut nearest),
                 None => {
                     x.read(places.clone())?;
                     y.read(places.clone())?;
-                    let reals = (x.reals(), y.reals());
-                    Level::best().run(
-                        #[inline(always)]
-                        || most.add(&places, reals, grid),
-                    );
+                    most.add_block(&places, (x.reals(), y.reals()), grid, &mut nearest);
                 }
             }
             if most.left.len() > LEFT {
@@ -83,6 +60,26 @@ impl Most {
         }
         most.nearest = nearest.and_then(NearestReader::found);
         Ok(Some(most))
+    }
+
+    /// Adds values, of which it may be asked whether their codes are the nearest ones.
+    fn add_block<T: Lane>(
+        &mut self,
+        places: &Range<usize>,
+        both: (&[T], &[T]),
+        grid: &Grid,
+        nearest: &mut Option<NearestReader>,
+    ) {
+        let part = nearest.as_mut().and_then(|reader| reader.add(places, both));
+        match part {
+            Some(part) if self.add_nearest(&part, grid) => return,
+            Some(_) => (),
+            None => *nearest = None,
+        }
+        Level::best().run(
+            #[inline(always)]
+            || self.add(places, both, grid),
+        );
     }
 
     /// Adds values that are within half a step, if that is near by the largest one as well.

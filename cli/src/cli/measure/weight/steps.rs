@@ -75,16 +75,18 @@ impl CodeScales {
     }
 
     /// How far a scale puts values off.
+    #[inline(always)]
     pub(crate) fn step(&self, scale: f32) -> f64 {
         self.times(scale, 1.0)
     }
 
-    /// The same, times a factor.
+    /// The same, times a factor; 0 where that has not all its digits.
     #[inline(always)]
     pub(crate) fn times<T: Lane>(&self, scale: f32, factor: f64) -> T {
         let step = T::from(scale).size() * T::of(self.steps * factor);
+        let [most, least] = T::ENDS;
         // What a scale that is no number makes of two codes is one value.
-        if step <= T::ENDS[0] { step } else { T::default() }
+        if (step >= least) & (step <= most) { step } else { T::default() }
     }
 
     /// Gives elements that have one scale to a function, or ones that have each its own: which of

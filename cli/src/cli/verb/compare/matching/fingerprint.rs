@@ -1,6 +1,8 @@
 //! Some values of a tensor, by which it is known again in another model.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 
 use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
@@ -64,10 +66,15 @@ impl Fingerprint {
         Ok(fingerprint)
     }
 
+    /// How many values of one tensor need not be near.
+    fn misses(&self) -> usize {
+        (self.values.len() as f64 * (1.0 - ALIKE)) as usize
+    }
+
     /// Whether so many values are near that the two may be one tensor. Most are found out after a
     /// few.
     pub(super) fn may_be(&self, other: &Fingerprint) -> bool {
-        let mut misses = (self.values.len() as f64 * (1.0 - ALIKE)) as usize;
+        let mut misses = self.misses();
         self.values.iter().zip(&other.values).all(|pair| {
             let is_near = self.is_near(pair);
             if !is_near && misses > 0 {
@@ -100,6 +107,73 @@ impl Fingerprint {
     }
 }
 
+/// The places of fingerprints of as many elements each, by their first values.
+#[derive(Default)]
+pub(super) struct AlikePlaces {
+    all: Vec<usize>,
+    /// By their first value, their second one and so on.
+    by_value: Vec<PlacesByValue>,
+}
+
+/// Places by a value there: numbers in their order, and the places where there is none.
+struct PlacesByValue {
+    numbers: Vec<(f64, usize)>,
+    others: Vec<usize>,
+}
+
+impl AlikePlaces {
+    /// Of more places than these those are looked for that may be alike.
+    const FEW: usize = 64;
+
+    /// Of all fingerprints, by the number of their elements.
+    pub(super) fn of(all: &[(&str, Fingerprint)]) -> HashMap<usize, AlikePlaces> {
+        let mut by_size: HashMap<usize, AlikePlaces> = HashMap::new();
+        for (place, (_, fingerprint)) in all.iter().enumerate() {
+            by_size.entry(fingerprint.elements).or_default().all.push(place);
+        }
+        for places in by_size.values_mut().filter(|places| places.all.len() > Self::FEW) {
+            let of = |place: &usize| all.get(*place).map(|(_, fingerprint)| fingerprint);
+            let misses = places.all.iter().filter_map(of).map(Fingerprint::misses).max();
+            for index in 0..=misses.unwrap_or(0) {
+                let value = |place: &usize| Some((*of(place)?.values.get(index)?, *place));
+                let (others, mut numbers): (Vec<_>, Vec<_>) =
+                    places.all.iter().filter_map(value).partition(|(value, _)| value.is_nan());
+                numbers.sort_by(|(x, _), (y, _)| x.total_cmp(y));
+                let others = others.into_iter().map(|(_, place)| place).collect();
+                places.by_value.push(PlacesByValue { numbers, others });
+            }
+        }
+        by_size
+    }
+
+    /// Places in their order, among which are those of all that a fingerprint
+    /// [may be](Fingerprint::may_be): of as many first values as need not be near, and one more,
+    /// one is.
+    pub(super) fn of_those_like(&self, fingerprint: &Fingerprint) -> Cow<'_, [usize]> {
+        let values = fingerprint.values.get(..=fingerprint.misses());
+        let Some(values) = values.filter(|values| values.len() <= self.by_value.len()) else {
+            return Cow::Borrowed(&self.all);
+        };
+        let mut near = vec![];
+        for (x, PlacesByValue { numbers, others }) in values.iter().zip(&self.by_value) {
+            if x.is_nan() {
+                near.extend(others);
+                continue;
+            }
+            let most = (NEAR.0 * x.abs()).max(NEAR.1 * fingerprint.peak);
+            // Two infinities have no difference, and are one value.
+            let is_beyond = |off: f64| off.partial_cmp(&most) == Some(Ordering::Greater);
+            let start = numbers.partition_point(|(y, _)| is_beyond(x - y));
+            let end = numbers.partition_point(|(y, _)| !is_beyond(y - x));
+            let those = numbers.get(start..end).unwrap_or_default();
+            near.extend(those.iter().map(|(_, place)| *place));
+        }
+        near.sort_unstable();
+        near.dedup();
+        Cow::Owned(near)
+    }
+}
+
 fn is_same(x: &f64, y: &f64) -> bool {
     x == y || (x.is_nan() && y.is_nan())
 }
@@ -111,5 +185,48 @@ fn number(value: &ElementValue) -> f64 {
         ElementValue::Unsigned(x) => *x as f64,
         ElementValue::Bool(x) => f64::from(u8::from(*x)),
         ElementValue::Text(_) => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fingerprints of tensors with these values.
+    fn of(all: &[Vec<f64>]) -> Vec<(&'static str, Fingerprint)> {
+        let one = |values: &Vec<f64>| Fingerprint {
+            elements: values.len(),
+            shape: vec![values.len()],
+            is_float: true,
+            values: values.clone(),
+            peak: values.iter().map(|x| x.abs()).filter(|x| x.is_finite()).fold(0.0, f64::max),
+            is_telling: true,
+        };
+        all.iter().map(|values| ("", one(values))).collect()
+    }
+
+    #[test]
+    fn all_that_may_be_alike_are_looked_at_and_few_others() {
+        for length in [1, 8, 40, 64] {
+            let value = |of: usize, place: usize| match (of * 7 + place * 13) % 101 {
+                0 => f64::NAN,
+                1 => f64::INFINITY,
+                2 => f64::NEG_INFINITY,
+                value => (value % 50) as f64 + (of % 400) as f64 / 8.0,
+            };
+            let all: Vec<Vec<f64>> =
+                (0..600).map(|of| (0..length).map(|place| value(of, place)).collect()).collect();
+            let all = of(&all);
+            let by_size = AlikePlaces::of(&all);
+            let mut looked_at = 0;
+            for (_, fingerprint) in &all {
+                let places = by_size[&length].of_those_like(fingerprint);
+                assert!(places.is_sorted());
+                looked_at += places.len();
+                let alike = (0..all.len()).filter(|place| fingerprint.may_be(&all[*place].1));
+                assert!(alike.into_iter().all(|place| places.contains(&place)), "{length}");
+            }
+            assert!(looked_at < all.len() * all.len() / 2, "{length}: {looked_at}");
+        }
     }
 }

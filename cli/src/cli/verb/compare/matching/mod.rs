@@ -1,7 +1,11 @@
 //! Which tensors inside two models are the same: by name, by their values, or by the operators that
 //! make them of pairs.
+//!
+//! - `fingerprint`: some values of a tensor, and which others may be like it
+//! - `values`: pairs by values
 
 mod fingerprint;
+mod values;
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +14,7 @@ use tract_onnx_cast::ElementType;
 
 use crate::cli::found::compared::{Confidence, PairedBy};
 use crate::cli::work::main_graph::MainGraph;
-use fingerprint::{ALIKE, Fingerprint, Likeness};
+use fingerprint::{Fingerprint, Likeness};
 
 /// How many comparisons of two tensors are made to find those that are made alike.
 const BUDGET: usize = 20_000_000;
@@ -42,6 +46,11 @@ pub(in crate::cli::verb::compare) enum MatchKind {
 }
 
 impl MatchKind {
+    /// Of values that are alike.
+    fn of(likeness: Likeness) -> MatchKind {
+        if likeness.same == 1.0 { MatchKind::SameValues } else { MatchKind::NearValues }
+    }
+
     /// As reports have it, and how sure that is.
     pub(in crate::cli::verb::compare) const fn paired_by(self) -> (PairedBy, Confidence) {
         match self {
@@ -180,121 +189,6 @@ impl<'a> Pairing<'a> {
     fn add(&mut self, a: &'a str, b: &'a str, how: MatchKind) {
         self.pairs.insert(a, (b, how));
         self.taken.insert(b);
-    }
-
-    /// Pairs tensors of the same size whose values are alike: the most alike first, and of equals
-    /// those at the same depth.
-    fn by_values(&mut self) {
-        let mut by_size: HashMap<usize, Vec<usize>> = HashMap::new();
-        for (place, (_, fingerprint)) in self.b.fingerprints.iter().enumerate() {
-            by_size.entry(fingerprint.elements).or_default().push(place);
-        }
-        // A tensor may stand for several that are only reshaped, but one of its own is better.
-        for may_share in [false, true] {
-            for (name, fingerprint) in &self.a.fingerprints {
-                if self.pairs.contains_key(name) {
-                    continue;
-                }
-                let mut best: Option<(Likeness, bool, f64, &str)> = None;
-                for place in by_size.get(&fingerprint.elements).into_iter().flatten() {
-                    let Some((other, theirs)) = self.b.fingerprints.get(*place) else { continue };
-                    if fingerprint.is_float != theirs.is_float || !fingerprint.may_be(theirs) {
-                        continue;
-                    }
-                    let is_named = self.a.places.contains_key(other) && name != other && !may_share;
-                    let is_taken = self.taken.contains(other);
-                    if is_taken && !may_share {
-                        continue;
-                    }
-                    let likeness = fingerprint.likeness(theirs);
-                    let is_same_op = self.a.graph.op(name) == self.b.graph.op(other);
-                    let is_telling = fingerprint.is_telling
-                        || (is_same_op && self.are_operands_paired(name, other));
-                    let least = if may_share { likeness.same } else { likeness.near };
-                    if !is_telling || least < ALIKE || (is_named && likeness.same < 1.0) {
-                        continue;
-                    }
-                    let apart = -(self.a.depth(name) - self.b.depth(other)).abs();
-                    let this = (likeness, is_same_op, apart, *other);
-                    if best.is_none_or(|best| (this.0, this.1, this.2) > (best.0, best.1, best.2)) {
-                        best = Some(this);
-                    }
-                }
-                if let Some((likeness, _, _, other)) = best {
-                    let how = if likeness.same == 1.0 {
-                        MatchKind::SameValues
-                    } else {
-                        MatchKind::NearValues
-                    };
-                    self.add(name, other, how);
-                }
-            }
-        }
-    }
-
-    /// What is left of the converted side, with tensors that have their own counterparts already:
-    /// it may be one of these that is only moved or reshaped, as the reference's are that share
-    /// one.
-    fn further(&self) -> Vec<Pair> {
-        let mut by_size: HashMap<usize, Vec<&(&str, Fingerprint)>> = HashMap::new();
-        for named in self.a.fingerprints.iter().filter(|(name, _)| !self.a.graph.is_constant(name))
-        {
-            by_size.entry(named.1.elements).or_default().push(named);
-        }
-        let is_left = |name: &str| !self.taken.contains(name) && !self.b.graph.is_constant(name);
-        let counterpart = |(other, theirs): &(&str, Fingerprint)| {
-            let mut best: Option<(Likeness, f64, &str)> = None;
-            for (name, fingerprint) in by_size.get(&theirs.elements).into_iter().flatten() {
-                if fingerprint.is_float != theirs.is_float || !fingerprint.may_be(theirs) {
-                    continue;
-                }
-                let likeness = fingerprint.likeness(theirs);
-                let apart = -(self.a.depth(name) - self.b.depth(other)).abs();
-                let is_best = best.is_none_or(|best| (likeness, apart) > (best.0, best.1));
-                if likeness.same >= ALIKE && is_best {
-                    best = Some((likeness, apart, name));
-                }
-            }
-            let (likeness, _, name) = best?;
-            let how =
-                if likeness.same == 1.0 { MatchKind::SameValues } else { MatchKind::NearValues };
-            Some(Pair { reference: name.into(), converted: (*other).into(), how })
-        };
-        let left = self
-            .b
-            .fingerprints
-            .iter()
-            .filter(|(name, fingerprint)| is_left(name) && fingerprint.is_telling);
-        left.filter_map(counterpart).collect()
-    }
-
-    /// What codes of few bits are taken back to, with the one tensor that it is nearer to than to
-    /// any other: it may be off by more than rounding of its own.
-    fn of_codes(&self) -> Vec<Pair> {
-        /// By the size of the tensor.
-        const MOST: f64 = 0.25;
-        /// How many times as far away all others are.
-        const APART: f64 = 2.0;
-        let is_taken_back = |(name, fingerprint): &&(&str, Fingerprint)| {
-            let is_coder = self.b.graph.op(name) == Some("DequantizeLinear");
-            is_coder && fingerprint.is_telling && !self.taken.contains(name)
-        };
-        let counterpart = |(converted, theirs): &(&str, Fingerprint)| {
-            let alike = self.a.fingerprints.iter().filter(|(name, fingerprint)| {
-                fingerprint.shape == theirs.shape
-                    && fingerprint.is_float
-                    && !self.a.graph.is_constant(name)
-            });
-            let mut alike: Vec<(f64, &str)> =
-                alike.map(|(name, fingerprint)| (fingerprint.error(theirs), *name)).collect();
-            alike.sort_by(|(x, _), (y, _)| x.total_cmp(y));
-            let (least, reference) = *alike.first()?;
-            let is_nearest = alike.get(1).is_none_or(|(other, _)| *other >= APART * least);
-            let (reference, converted) = (reference.into(), (*converted).into());
-            let pair = Pair { reference, converted, how: MatchKind::NearValues };
-            (least <= MOST && is_nearest).then_some(pair)
-        };
-        self.b.fingerprints.iter().filter(is_taken_back).filter_map(counterpart).collect()
     }
 
     fn are_operands_paired(&self, a: &str, b: &str) -> bool {
