@@ -122,6 +122,37 @@ fn scales_that_nothing_makes_up_for_are_told_at_their_weight() {
     }
 }
 
+/// Half a step hides values that are far smaller than the largest one: the reference's own weight
+/// makes the better value.
+#[test]
+fn scales_of_small_values_are_told_by_the_weight_that_makes_better_ones() {
+    const SIZES: [usize; 2] = [256, 64];
+    let [rows, columns] = SIZES.map(|size| size as i64);
+    let weight: Vec<f32> = (0..SIZES[0] * SIZES[1]).map(|place| even(place).powi(3)).collect();
+    let model = |nodes: Vec<NodeProto>, constants: Vec<TensorProto>| {
+        let last = node("Softmax", &["p"], &["y"], vec![int("axis", -1)]).named("last");
+        let nodes = nodes.into_iter().chain([last]).collect();
+        let mut model = of(&[3, rows], nodes, &[3, columns], constants);
+        model.opset_import[0].version = 21;
+        model
+    };
+    let reference =
+        model(vec![product("w", "p")], vec![held("w", Float, &[rows, columns], &weight)]);
+    let converted = |by: f32| {
+        let codes: Vec<f32> = weight.iter().map(|x| (x * 7.0).round()).collect();
+        let scale = |column: usize| if column.is_multiple_of(2) { by / 7.0 } else { 1.0 / 7.0 };
+        let scales: Vec<f32> = (0..SIZES[1]).map(scale).collect();
+        let taker = node("DequantizeLinear", &["q", "s"], &["made"], vec![int("axis", 1)]);
+        let codes = held("q", Int4, &[rows, columns], &codes);
+        let nodes = vec![taker.named("taker"), product("made", "p")];
+        model(nodes, vec![codes, held("s", Float, &[columns], &scales)])
+    };
+    assert_eq!(verdict(&reference, &converted(1.0)), "rounded");
+    for by in [1.5, 2.0] {
+        assert_eq!(judged(&reference, &converted(by)), broken("taker", "weight"), "{by}");
+    }
+}
+
 /// A name that is another weight's on the other side keeps nothing from its own.
 #[test]
 fn a_weight_whose_name_another_one_has_is_held_against_its_own() {
