@@ -38,8 +38,9 @@ pub(crate) trait Lane:
 {
     /// The distance of numbers as a share of them: what is computed is rounded by half of it.
     const ROUNDED: f64;
-    /// The largest number, and the least that has all its digits.
-    const ENDS: [Self; 2];
+    const LARGEST: Self;
+    /// The least number that is not subnormal.
+    const LEAST_NORMAL: Self;
 
     fn size(self) -> Self;
 
@@ -51,7 +52,8 @@ macro_rules! lanes {
     ($($lane:ident)*) => {$(
         impl Lane for $lane {
             const ROUNDED: f64 = $lane::EPSILON as f64;
-            const ENDS: [$lane; 2] = [$lane::MAX, $lane::MIN_POSITIVE];
+            const LARGEST: $lane = $lane::MAX;
+            const LEAST_NORMAL: $lane = $lane::MIN_POSITIVE;
 
             #[inline(always)]
             fn size(self) -> $lane {
@@ -101,16 +103,16 @@ pub(crate) fn summed(sums: &[f64; SIDE_BY_SIDE]) -> f64 {
 pub(crate) fn finite_peak<T: Lane>(values: &[T]) -> f64 {
     let larger = |most: T, x: T| {
         let size = x.size();
-        if (size > most) & (size <= T::ENDS[0]) { size } else { most }
+        if (size > most) & (size <= T::LARGEST) { size } else { most }
     };
     folded(values, larger).into_iter().map(Into::into).fold(0.0, f64::max)
 }
 
 /// The greatest of values that are not negative.
 #[inline(always)]
-pub(crate) fn greatest(values: &[f64]) -> f64 {
-    let greater = |most: f64, x| if x > most { x } else { most };
-    folded(values, greater).into_iter().fold(0.0, f64::max)
+pub(crate) fn greatest<T: Lane>(values: &[T]) -> T {
+    let greater = |most: T, x: T| if x > most { x } else { most };
+    folded(values, greater).into_iter().fold(T::default(), greater)
 }
 
 /// By how much the farthest of some values is off, given that as their type rounds it: as reals

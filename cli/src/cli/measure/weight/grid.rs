@@ -8,7 +8,7 @@ use tract_onnx_cast::audit::{Number, Reach};
 
 use crate::cli::found::finding::Code;
 use crate::cli::measure::elements::{Elements, parts};
-use crate::cli::measure::lanes::{AT_ONCE, Lane, SIDE_BY_SIDE, as_real};
+use crate::cli::measure::lanes::{AT_ONCE, Lane, SIDE_BY_SIDE, as_real, greatest};
 use crate::cli::tensor::rounded;
 
 /// A bias in 32 bits has the scale of the products that it is added to, and need not use all of its
@@ -171,7 +171,7 @@ impl Grid {
             None => (below(self.relative), below(self.distance(peak))),
             Some(_) => (T::default(), T::default()),
         };
-        let none_is_near = self.unit.is_some() || step < T::ENDS[1];
+        let none_is_near = self.unit.is_some() || step < T::LEAST_NORMAL;
         let step = if none_is_near { T::of(f64::NEG_INFINITY) } else { step };
         // Lanes that do not wait for one another.
         let [mut exact, mut near, mut flushed, mut farthest] = [[T::default(); SIDE_BY_SIDE]; 4];
@@ -182,8 +182,8 @@ impl Grid {
                 let (x, y) = (x[side], y[side]);
                 let apart = (x - y).size();
                 let is_same = x == y;
-                let is_near = (apart <= relative * x.size() + step) & (apart <= T::ENDS[0]);
-                exact[side] = exact[side] + counted(is_same & (x.size() <= T::ENDS[0]));
+                let is_near = (apart <= relative * x.size() + step) & (apart <= T::LARGEST);
+                exact[side] = exact[side] + counted(is_same & (x.size() <= T::LARGEST));
                 near[side] = near[side] + counted(!is_same & is_near);
                 flushed[side] = flushed[side] + counted(!is_same & is_near & (y == T::default()));
                 farthest[side] = if apart > farthest[side] { apart } else { farthest[side] };
@@ -194,9 +194,8 @@ impl Grid {
         if exact + near < x.len() as u64 {
             return None;
         }
-        let larger = |most: T, x: T| if x > most { x } else { most };
-        let farthest = farthest.into_iter().fold(T::default(), larger);
-        Some(Rounded { exact, near, flushed, farthest: as_real(farthest, (x, y), known) })
+        let farthest = as_real(greatest(&farthest), (x, y), known);
+        Some(Rounded { exact, near, flushed, farthest })
     }
 
     fn is_near(&self, x: Number, y: Number, peak: f64) -> bool {

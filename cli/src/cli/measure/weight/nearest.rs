@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use tract_onnx_cast::kernel::Level;
 
-use crate::cli::measure::lanes::{AT_ONCE, Lane, SIDE_BY_SIDE, as_real, summed};
+use crate::cli::measure::lanes::{AT_ONCE, Lane, SIDE_BY_SIDE, as_real, greatest, summed};
 use crate::cli::measure::weight::grid::Rounded;
 use crate::cli::measure::weight::steps::CodeScales;
 
@@ -189,14 +189,14 @@ fn largest_in<T: Lane>(numbers: &[T]) -> T {
 
 #[inline(always)]
 fn largest_of<T: Lane>(numbers: impl Iterator<Item = [T; SIZES]>) -> T {
-    let larger = |most: T, size: T| if size > most { size } else { most };
     let mut most = [T::default(); SIZES];
     for numbers in numbers {
         for side in 0..SIZES {
-            most[side] = larger(most[side], numbers[side].size());
+            let size = numbers[side].size();
+            most[side] = if size > most[side] { size } else { most[side] };
         }
     }
-    most.into_iter().fold(T::default(), larger)
+    greatest(&most)
 }
 
 /// Some numbers, and zeros behind them.
@@ -263,10 +263,10 @@ mod tests {
         let half_steps = CodeScales::of(&[], &[COUNT], &scale, 0.5).expect("a scale");
         let off = |place: usize| (place * 37 % 1001) as f32 / 1024.0 - 0.488;
         for tiny in [0.0, 1e-9] {
-            let want: Vec<f32> = (0..COUNT).map(|place| (place % 5) as f32 + off(place)).collect();
+            let mut want: Vec<f32> =
+                (0..COUNT).map(|place| (place % 5) as f32 + off(place)).collect();
             let mut got: Vec<f32> = (0..COUNT).map(|place| (place % 5) as f32).collect();
             (got[77], got[1500]) = (want[77], want[1500]);
-            let mut want = want;
             (want[COUNT - 1], got[COUNT - 1]) = (-tiny, 0.5);
             let [reals, others] =
                 [&want, &got].map(|side| side.iter().map(|x| f64::from(*x)).collect::<Vec<f64>>());

@@ -84,9 +84,8 @@ impl CodeScales {
     #[inline(always)]
     pub(crate) fn times<T: Lane>(&self, scale: f32, factor: f64) -> T {
         let step = T::from(scale).size() * T::of(self.steps * factor);
-        let [most, least] = T::ENDS;
         // What a scale that is no number makes of two codes is one value.
-        if (step >= least) & (step <= most) { step } else { T::default() }
+        if (step >= T::LEAST_NORMAL) & (step <= T::LARGEST) { step } else { T::default() }
     }
 
     /// Gives elements that have one scale to a function, or ones that have each its own: which of
