@@ -24,6 +24,9 @@ use crate::cli::work::need::TooLarge;
 /// The size of the working thread's stack. tract recurses over graphs and symbolic expressions,
 /// which a file may nest deep.
 pub(crate) const STACK_BYTES: usize = 256 << 20;
+/// What this process may have while it judges whether a model fits what it is to have. Most of that
+/// are addresses of stacks and of the allocator's arenas, which are taken but not used.
+const TO_JUDGE: u64 = 1 << 30;
 
 /// Whether this process was started as a worker.
 pub(crate) fn is_this_process() -> bool {
@@ -97,11 +100,14 @@ pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_js
     let order: Order<R> = serde_json::from_str(order)?;
     let Order { request, memory_bytes, max_nodes, load_seconds, .. } = order;
     deadline.allow(load_seconds.map(Duration::from_secs));
-    let loader = Loader::new(max_nodes, deadline.clone()).within(limit(memory_bytes));
+    tell_memory(memory_bytes);
+    let there = limit(memory_bytes.max(TO_JUDGE)).min(memory_bytes);
+    let loader = Loader::new(max_nodes, deadline.clone()).within(there);
     let loader = loader.by(order.engine, order.no_plan).once(order.is_once);
     if let Some(reply) = refused(&request, &loader) {
         return serde_json::to_string(&reply);
     }
+    limit(memory_bytes);
     let reply = match panic::catch_unwind(AssertUnwindSafe(|| request.answer(&loader))) {
         Ok(Ok(answer)) => {
             Reply { outcome: RequestOutcome::Done(answer), is_last: false, no_plan: None }
@@ -135,12 +141,11 @@ fn refused<R: Request>(request: &R, loader: &Loader) -> Option<Reply<R::Answer>>
 
 /// Makes allocations fail before the machine is out of memory, and keeps the system from writing a
 /// core file when the worker dies. Systems without such limits are left as they are. Returns the
-/// memory that there is, which messages tell.
+/// memory that there is.
 fn limit(memory_bytes: u64) -> u64 {
     #[cfg(unix)]
     if let Ok((_, hard)) = rlimit::Resource::CORE.get() {
         let _ = rlimit::Resource::CORE.set(0, hard);
     }
-    tell_memory(memory_bytes);
     limit_memory(memory_bytes)
 }
