@@ -7,7 +7,8 @@ use std::fmt;
 use anyhow::{Context, anyhow, ensure};
 use tract_onnx::prelude::{TVec, Tensor, TractResult};
 
-use super::late::{self, PIECE, RowReader};
+use super::late::PIECE;
+use super::late::reader::{RowReader, row_reader};
 use super::memory::Memory;
 use super::output::{self, Scaling};
 use crate::cast::element_type::ElementType;
@@ -154,7 +155,7 @@ impl Quantization {
             Some(zero_point) => Some(zero_point.try_as_plain_ram()?.as_bytes()),
             None => None,
         };
-        let scales = match late::row_reader(scale)?.filter(|rows| !rows.is_turned) {
+        let scales = match row_reader(scale)?.filter(|rows| !rows.is_turned) {
             Some(rows) => self.late_scales(rows, scale)?,
             None => self.reader.scales(self.level, scale.try_as_plain_ram()?.as_bytes()),
         };

@@ -93,7 +93,7 @@ fn patch(
 impl PackAsRead {
     /// Late weights, packed while they are read; `None` of others. Fails when they cannot be read.
     fn packed(&self, weights: &Tensor) -> TractResult<Option<Panels>> {
-        let Some(mut reader) = late::row_reader(weights)? else { return Ok(None) };
+        let Some(mut reader) = late::reader::row_reader(weights)? else { return Ok(None) };
         let [lines, length] = reader.shape();
         let is_by_k = (self.k_axis == 0) != reader.is_turned;
         let size = if is_by_k { [lines, length] } else { [length, lines] };

@@ -24,6 +24,7 @@ use crate::cast::element_type::{self, ElementType};
 use crate::error::{self, Cause, Error, Result};
 use crate::tensor::carrier;
 use crate::tensor::late::PIECE;
+pub use crate::tensor::late::reader::LateReader;
 pub use crate::tensor::late::{altered, untransposed};
 use crate::tensor::memory::Memory;
 use crate::tensor::output;
@@ -278,9 +279,9 @@ impl<'a> TensorReader<'a> {
     fn raw(&self, bytes: &[u8], memory: &Memory) -> TractResult<Tensor> {
         self.check_length("bytes of data", bytes.len(), self.packed_bytes()?)?;
         match self.ty.bits() {
-            bits @ ..8 => {
+            ..8 => {
                 let mut output = memory.written(self.ty.datum_type(), &self.shape)?;
-                unpack(bytes, bits, &carrier::of_bytes(self.ty), output.as_bytes_mut());
+                unpack(bytes, self.ty, output.as_bytes_mut());
                 Ok(output)
             }
             8 if self.ty == ElementType::Bool => {

@@ -10,8 +10,8 @@ use tract_onnx::prelude::{Tensor, TractResult};
 
 use super::field::TensorField;
 use super::{TensorReader, is_external};
-use crate::cast::element_type::ElementType;
-use crate::tensor::carrier;
+use crate::cast::element_type::{ElementType, Family};
+use crate::cast::kernel::level::Level;
 use crate::tensor::late::{self, MatrixSource, PartReader};
 use crate::tensor::memory::Memory;
 
@@ -42,13 +42,13 @@ pub(crate) fn packed_matrix(
     memory: &Memory,
 ) -> TractResult<Option<(ElementType, Tensor)>> {
     let reader = TensorReader::new(held)?;
-    let (ty, bits) = (reader.ty, reader.ty.bits());
-    let (&[rows, columns], 2 | 4) = (&*reader.shape, bits) else { return Ok(None) };
+    let ty = reader.ty;
+    let (&[rows, columns], 2 | 4) = (&*reader.shape, ty.bits()) else { return Ok(None) };
     let is_large = reader.count >= PACKED && !is_external(held);
     if !is_large || !matches!(reader.field()?, TensorField::Raw) {
         return Ok(None);
     }
-    let source = PackedMatrix { held: held.clone(), bits, carriers: carrier::of_bytes(ty) };
+    let source = PackedMatrix { held: held.clone(), ty };
     let matrix = late::matrix(Arc::new(source), ty.datum_type(), [rows, columns], memory);
     Ok(Some((ty, matrix)))
 }
@@ -56,17 +56,13 @@ pub(crate) fn packed_matrix(
 /// A matrix in a message, of which elements are unpacked when they are asked for.
 struct PackedMatrix {
     held: Arc<TensorProto>,
-    bits: u32,
-    /// What each code is in memory.
-    carriers: [u8; 256],
+    ty: ElementType,
 }
 
 impl MatrixSource for PackedMatrix {
     fn reader(&self) -> TractResult<PartReader<'_>> {
-        let PackedMatrix { held, bits, carriers } = self;
-        Ok(Box::new(move |before, elements| {
-            unpack_from(&held.raw_data, (*bits, carriers), before, elements)
-        }))
+        let PackedMatrix { held, ty } = self;
+        Ok(Box::new(|before, elements| unpack_from(&held.raw_data, *ty, before, elements)))
     }
 
     fn block(&self) -> usize {
@@ -81,63 +77,73 @@ impl MatrixSource for PackedMatrix {
 
 impl fmt::Debug for PackedMatrix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bits of {:?}", self.bits, self.held.dims)
+        write!(f, "{} of {:?}", self.ty, self.held.dims)
     }
 }
 
 /// As [`unpack`], of elements of 4 or 2 bits from one on. Fails where there are fewer.
 pub(super) fn unpack_from(
     packed: &[u8],
-    (bits, carriers): (u32, &[u8; 256]),
+    ty: ElementType,
     before: usize,
     elements: &mut [u8],
 ) -> TractResult<()> {
-    let in_byte = 8 / bits as usize;
+    let in_byte = 8 / ty.bits() as usize;
     let skipped = before % in_byte;
     let bytes = (skipped + elements.len()).div_ceil(in_byte);
     let packed = packed.get(before / in_byte..).and_then(|all| all.get(..bytes));
     let packed = packed.context("the codes are fewer than the matrix has elements")?;
     if skipped == 0 {
-        unpack(packed, bits, carriers, elements);
+        unpack(packed, ty, elements);
         return Ok(());
     }
     let mut all = vec![0; skipped + elements.len()];
-    unpack(packed, bits, carriers, &mut all);
+    unpack(packed, ty, &mut all);
     elements.copy_from_slice(&all[skipped..]);
     Ok(())
 }
 
-/// The inverse of [`pack`]: `packed` holds at least as many elements as there is room for, and
-/// `carriers` says what each code is in memory.
-pub(super) fn unpack(packed: &[u8], bits: u32, carriers: &[u8; 256], elements: &mut [u8]) {
+/// The inverse of [`pack`], as carriers: `packed` holds at least as many elements as there is room
+/// for.
+pub(super) fn unpack(packed: &[u8], ty: ElementType, elements: &mut [u8]) {
+    let bits = ty.bits();
+    // A carrier has the sign of a code in all bits above it.
+    let sign = if ty.family() == Family::Signed { 1 << (bits - 1) } else { 0 };
+    let carrier = |code: u8| (code ^ sign).wrapping_sub(sign);
     match bits {
-        4 => unpack_bytes::<2>(packed, carriers, elements),
-        2 => unpack_bytes::<4>(packed, carriers, elements),
+        4 => Level::best().run(
+            #[inline(always)]
+            || unpack_bytes::<2>(packed, elements, carrier),
+        ),
+        2 => Level::best().run(
+            #[inline(always)]
+            || unpack_bytes::<4>(packed, elements, carrier),
+        ),
         _ => {
             let mask = (1u64 << bits) - 1;
             let groups = elements.chunks_mut(GROUP).zip(packed.chunks(bits as usize));
             for (elements, bytes) in groups {
                 let whole = bytes.iter().rev().fold(0, |whole, byte| whole << 8 | u64::from(*byte));
                 for (element, shift) in elements.iter_mut().zip((0..).step_by(bits as usize)) {
-                    *element = carriers[(whole >> shift & mask) as usize];
+                    *element = carrier((whole >> shift & mask) as u8);
                 }
             }
         }
     }
 }
 
-/// Of elements that share no byte with half of another one: what each byte holds is looked up.
-fn unpack_bytes<const N: usize>(packed: &[u8], carriers: &[u8; 256], elements: &mut [u8]) {
+/// Of elements that share no byte with half of another one, `N` to a byte.
+#[inline(always)]
+fn unpack_bytes<const N: usize>(packed: &[u8], elements: &mut [u8], carrier: impl Fn(u8) -> u8) {
     let bits = 8 / N;
-    let mask = (1 << bits) - 1;
-    let held: [[u8; N]; 256] =
-        array::from_fn(|byte| array::from_fn(|place| carriers[byte >> (place * bits) & mask]));
-    let (whole, rest) = elements.as_chunks_mut();
+    let code = |byte: u8, place: usize| byte >> (place * bits) & (u8::MAX >> (8 - bits));
+    let held = |byte: u8| array::from_fn(|place| carrier(code(byte, place)));
+    let (whole, rest) = elements.as_chunks_mut::<N>();
     for (elements, byte) in whole.iter_mut().zip(packed) {
-        *elements = held[usize::from(*byte)];
+        *elements = held(*byte);
     }
     if let Some(byte) = packed.get(whole.len()) {
-        rest.iter_mut().zip(held[usize::from(*byte)]).for_each(|(element, held)| *element = held);
+        rest.iter_mut().zip(held(*byte)).for_each(|(element, held)| *element = held);
     }
 }
 
@@ -150,7 +156,8 @@ pub(super) fn packed_length(elements: usize, bits: u32) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::tensor::proto::{read, write};
+    use crate::tensor::carrier;
+    use crate::tensor::proto::{LateReader, read, write};
 
     use super::*;
 
@@ -171,7 +178,15 @@ mod tests {
             for (from, to) in [(0, 1), (1, 2), (3, 5), (1026, 1027)] {
                 assert_eq!(late.slice(0, from, to)?, codes.slice(0, from, to)?, "{ty} from {from}");
             }
-            assert!(late::is_late(&late));
+            let mut reader = LateReader::of(&late)?.context("a late matrix")?;
+            for (first, count) in [(1, 4), (0, 1023), (1027 * 1023 - 3, 3)] {
+                let mut read = vec![0; count];
+                reader.read(first, &mut read)?;
+                assert_eq!(read, codes.as_bytes()[first..first + count], "{ty} from {first}");
+                assert!(reader.read(1027 * 1023 - count + 1, &mut read).is_err());
+            }
+            assert!(late::is_late(&late) && LateReader::of(&codes)?.is_none());
+            assert!(LateReader::of(&late::turned(&late).context("its transpose")?)?.is_none());
             assert_eq!(late.try_as_plain_ram()?.as_bytes(), read(&held, None)?.1.as_bytes());
             let dims = vec![1027, 1023, 1];
             assert!(

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use anyhow::{Context, ensure};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::kernel::Level;
+use tract_onnx_cast::tensor_proto::LateReader;
 use tract_onnx_cast::{ElementType, Family};
 
 use crate::cli::measure::value::part;
@@ -71,19 +73,28 @@ fn fill_plain<T: Datum + Copy + Into<f64>>(
     Some(())
 }
 
-/// Reads elements in their order as numbers, those of a matrix that stays in its file many rows at
-/// a time.
+/// Reads elements in their order as numbers, many at a time of a matrix that stays in its file.
 pub(crate) struct NumberReader<'a> {
     ty: ElementType,
     tensor: &'a Tensor,
-    /// The rows that were read last, and the place of their first element.
-    rows: Option<(usize, Tensor)>,
+    late: Option<LateElements<'a>>,
     numbers: Vec<f64>,
+}
+
+/// The elements of a matrix that stays in its file that were read last.
+struct LateElements<'a> {
+    /// What reads them; without it the matrix is the transpose of that of its file.
+    reader: Option<LateReader<'a>>,
+    /// The place of the first of them, and how many there are.
+    first: usize,
+    count: usize,
+    /// They, and what was there before.
+    held: Tensor,
 }
 
 impl<'a> NumberReader<'a> {
     pub(crate) fn of(ty: ElementType, tensor: &'a Tensor) -> NumberReader<'a> {
-        NumberReader { ty, tensor, rows: None, numbers: vec![] }
+        NumberReader { ty, tensor, late: None, numbers: vec![] }
     }
 
     /// Some of the elements; `None` for text, and where they cannot be read.
@@ -114,20 +125,58 @@ impl<'a> NumberReader<'a> {
 
     /// A tensor that has some of the elements, and which of its own they are.
     fn held(&mut self, places: Range<usize>) -> Option<(&Tensor, Range<usize>)> {
-        let NumberReader { tensor, rows, .. } = self;
-        let (&[_, columns], None) = (tensor.shape(), tensor.as_plain_ram()) else {
+        let NumberReader { tensor, late, .. } = self;
+        if tensor.as_plain_ram().is_some() {
             return Some((*tensor, places));
-        };
-        let is_held = |(first, held): &(usize, Tensor)| {
-            (*first..=first + held.len()).contains(&places.end) && *first <= places.start
-        };
-        if !rows.as_ref().is_some_and(is_held) {
-            let row = places.start.checked_div(columns)?;
-            let end = places.end.max(row * columns + READ).min(tensor.len()).div_ceil(columns);
-            *rows = Some((row * columns, tensor.slice(0, row, end).ok()?));
         }
-        let (first, held) = rows.as_ref()?;
-        Some((held, places.start - first..places.end - first))
+        if late.is_none() {
+            *late = Some(LateElements::of(tensor).ok()?);
+        }
+        let late = late.as_mut()?;
+        if !late.has(&places) {
+            late.read(tensor, &places).ok()?;
+        }
+        Some((&late.held, places.start - late.first..places.end - late.first))
+    }
+}
+
+impl<'a> LateElements<'a> {
+    fn of(tensor: &'a Tensor) -> TractResult<LateElements<'a>> {
+        let reader = LateReader::of(tensor)?;
+        let held = Tensor::zero_dt(tensor.datum_type(), &[0])?;
+        Ok(LateElements { reader, first: 0, count: 0, held })
+    }
+
+    fn has(&self, places: &Range<usize>) -> bool {
+        self.first <= places.start && places.end <= self.first + self.count
+    }
+
+    /// Reads elements of a tensor, and some behind them.
+    fn read(&mut self, tensor: &Tensor, places: &Range<usize>) -> TractResult<()> {
+        let columns = tensor.shape().last().map_or(1, |columns| (*columns).max(1));
+        self.count = 0;
+        let (first, count) = match &mut self.reader {
+            Some(reader) => {
+                let end = places.end.max(places.start + READ).min(tensor.len());
+                let count = end.saturating_sub(places.start);
+                if self.held.len() < count {
+                    self.held = Tensor::zero_dt(tensor.datum_type(), &[count])?;
+                }
+                let bytes = count * tensor.datum_type().size_of();
+                let room = self.held.as_bytes_mut().get_mut(..bytes).context("room")?;
+                reader.read(places.start, room)?;
+                (places.start, count)
+            }
+            None => {
+                let row = places.start / columns;
+                let end = places.end.max(row * columns + READ).min(tensor.len());
+                self.held = tensor.slice(0, row, end.div_ceil(columns))?;
+                (row * columns, self.held.len())
+            }
+        };
+        (self.first, self.count) = (first, count);
+        ensure!(self.has(places), "the matrix has fewer elements");
+        Ok(())
     }
 }
 

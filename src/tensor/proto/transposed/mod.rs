@@ -28,7 +28,6 @@ use super::external::{ExternalPlace, FileData, Resolver, TRANSPOSED, is_external
 use super::packed::unpack_from;
 use crate::cast::element_type::ElementType;
 use crate::cast::squares::SIDE;
-use crate::tensor::carrier;
 use crate::tensor::late::{self, LATE, MatrixSource, PartReader};
 use crate::tensor::memory::Memory;
 
@@ -71,8 +70,7 @@ pub fn transposed(
 /// A matrix of which the rows of the transpose are in a file.
 pub(super) struct TransposedPlace {
     place: ExternalPlace,
-    bits: u32,
-    carriers: [u8; 256],
+    ty: ElementType,
     /// How many rows the file has, and how many bytes each.
     rows: usize,
     stride: usize,
@@ -118,8 +116,7 @@ impl TransposedPlace {
         let width = columns.checked_mul(bits as usize).map(|bits| bits / 8);
         let width = width.filter(|width| is_in_bytes && *width <= stride);
         let width = width.context("external data has rows of other bytes")?;
-        let (carriers, read) = (carrier::of_bytes(ty), Mutex::default());
-        Ok(TransposedPlace { place, bits, carriers, rows, stride, width, read })
+        Ok(TransposedPlace { place, ty, rows, stride, width, read: Mutex::default() })
     }
 
     /// Fills a buffer with elements, given how many bytes of a tensor's memory stand before them.
@@ -128,7 +125,7 @@ impl TransposedPlace {
         let turned = read.get_or_insert_default();
         let at_once = self.at_once();
         // A byte of a row is so many elements, each of which begins a column of so many bytes.
-        let of_byte = self.rows * 8 / self.bits.min(8) as usize;
+        let of_byte = self.rows * 8 / self.ty.bits().min(8) as usize;
         while !bytes.is_empty() {
             let place = before / of_byte;
             ensure!(place < self.width, "the matrix has fewer elements");
@@ -162,8 +159,8 @@ impl TransposedPlace {
 
     /// Elements of columns as memory has them, given how many bytes of it stand before them.
     fn unpack(&self, columns: &[u8], before: usize, made: &mut [u8]) -> TractResult<()> {
-        if self.bits < 8 {
-            return unpack_from(columns, (self.bits, &self.carriers), before, made);
+        if self.ty.bits() < 8 {
+            return unpack_from(columns, self.ty, before, made);
         }
         let held = columns.get(before..).and_then(|held| held.get(..made.len()));
         made.copy_from_slice(held.context("the matrix has fewer elements")?);
@@ -195,7 +192,7 @@ impl Turned {
             }
             let bytes = &*self.stored;
             let some = Rows { bytes, stride, within: within.clone(), first, rows };
-            let turned = match place.bits {
+            let turned = match place.ty.bits() {
                 4 => some.turned_pairs(&mut self.columns),
                 8 => some.turned::<1>(&mut self.columns),
                 _ => some.turned::<4>(&mut self.columns),

@@ -4,8 +4,12 @@
 //! the last product takes it, perhaps transposed, in blocks: as a tensor in memory it would be
 //! there two or three times. In its file it need not be in memory at all, and in codes of a few
 //! bits not as the numbers that they stand for.
+//!
+//! - `reader`: reads parts of such a matrix into memory that is there
 
 #![forbid(unsafe_code)]
+
+pub(crate) mod reader;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -175,36 +179,6 @@ pub(crate) fn columns(tensor: &Tensor, start: usize, end: usize) -> Option<Tenso
     let source = Arc::new(Window { matrix: matrix.clone(), first, row });
     let window = late(SourceMatrix { source, shape, altered: None, ..SourceMatrix::clone(matrix) });
     if *is_turned { turned(&window) } else { Some(window) }
-}
-
-/// What reads rows of a late matrix as its source has them, one part after the other.
-pub(crate) struct RowReader<'a> {
-    matrix: &'a SourceMatrix,
-    read: PartReader<'a>,
-    /// Whether the rows are columns of the tensor.
-    pub(crate) is_turned: bool,
-}
-
-/// A reader of the rows of a late matrix; `None` of any other tensor. Fails when its source cannot
-/// be read.
-pub(crate) fn row_reader(tensor: &Tensor) -> TractResult<Option<RowReader<'_>>> {
-    let Some(Late { matrix, is_turned, .. }) = still_late(tensor) else { return Ok(None) };
-    let read = matrix.source.reader()?;
-    Ok(Some(RowReader { matrix, read, is_turned: *is_turned }))
-}
-
-impl RowReader<'_> {
-    /// How many rows the source has, and how many elements each.
-    pub(crate) fn shape(&self) -> [usize; 2] {
-        self.matrix.shape
-    }
-
-    /// Fills a buffer with elements that stand one behind the other in these rows, from one on.
-    /// Fails when they cannot be read.
-    pub(crate) fn read(&mut self, first: usize, bytes: &mut [u8]) -> TractResult<()> {
-        let before = first * self.matrix.datum_type.size_of();
-        self.matrix.read_part(&mut self.read, before, bytes)
-    }
 }
 
 /// Columns of a matrix that stand beside one another, or rows.
