@@ -16,8 +16,11 @@ use crate::cli::found::compared::{Confidence, PairedBy};
 use crate::cli::work::main_graph::MainGraph;
 use fingerprint::{Fingerprint, Likeness};
 
-/// How many comparisons of two tensors are made to find those that are made alike.
-const BUDGET: usize = 20_000_000;
+/// How many tensors, and pairs of them, are looked at to find those that are made of the same ones.
+const BUDGET: usize = 5_000_000;
+
+/// What more tensors than these are made of tells none from the others.
+const MOST_TAKERS: usize = 64;
 
 /// Two tensors that are the same one, as far as can be told.
 #[derive(Clone, Debug, PartialEq)]
@@ -274,37 +277,64 @@ impl<'a> Pairing<'a> {
             |search, a, b| search.is_same_shape(a, b) && search.are_operands_paired(a, b),
             |search, a, b| search.is_same_op(a, b) && search.shares_operand(a, b),
         ];
+        let Some(candidates) = self.sharing(is_free) else { return false };
         for is_alike in ways {
-            let mut found: HashMap<&str, Vec<&str>> = HashMap::new();
-            let left_a =
-                self.a.fingerprints.iter().filter(|(name, _)| !self.pairs.contains_key(name));
-            let left_b = self.b.fingerprints.iter().filter(|(name, _)| !self.taken.contains(name));
-            let (left_a, left_b): (Vec<_>, Vec<_>) = (left_a.collect(), left_b.collect());
-            let Some(budget) = self.budget.checked_sub(left_a.len() * left_b.len()) else {
-                return false;
-            };
-            self.budget = budget;
-            for (name, _) in left_a {
-                for (other, _) in &left_b {
-                    if is_free(self, name, other) && is_alike(self, name, other) {
-                        found.entry(name).or_default().push(other);
-                    }
-                }
+            let alike = candidates.iter().filter(|(a, b)| is_alike(self, a, b));
+            let alike: Vec<(&str, &str)> = alike.copied().collect();
+            let [mut of_a, mut of_b] = [HashMap::new(), HashMap::new()];
+            for (a, b) in &alike {
+                *of_a.entry(*a).or_insert(0) += 1;
+                *of_b.entry(*b).or_insert(0) += 1;
             }
-            let others: Vec<&str> = found.values().flatten().copied().collect();
-            let only = |(name, _): &(&'a str, Fingerprint)| match found.get(name)?[..] {
-                [other] if others.iter().filter(|o| **o == other).count() == 1 => {
-                    Some((*name, other))
-                }
-                _ => None,
-            };
+            let is_only =
+                |(a, b): &(&str, &str)| of_a.get(a) == Some(&1) && of_b.get(b) == Some(&1);
             // The first one only: what is behind it may belong together for better reasons.
-            if let Some((name, other)) = self.a.fingerprints.iter().find_map(only) {
-                self.add(name, other, MatchKind::Structure);
+            if let Some((a, b)) = alike.into_iter().find(is_only) {
+                self.add(a, b, MatchKind::Structure);
                 return true;
             }
         }
         false
+    }
+
+    /// What is left of both sides that may belong together, in the order of the reference, and is
+    /// computed of an operand or a weight that does; `None` when too much has been looked at.
+    fn sharing(
+        &mut self,
+        is_free: &impl Fn(&Pairing, &str, &str) -> bool,
+    ) -> Option<Vec<(&'a str, &'a str)>> {
+        let (a, b) = (self.a, self.b);
+        self.budget = self.budget.checked_sub(a.fingerprints.len() + b.fingerprints.len())?;
+        let mut taking: HashMap<&str, Vec<&'a str>> = HashMap::new();
+        for (name, _) in b.fingerprints.iter().filter(|(name, _)| !self.taken.contains(name)) {
+            for value in b.graph.taken(name) {
+                for value in [value.as_str()].into_iter().chain(b.quantised(value)) {
+                    taking.entry(value).or_default().push(name);
+                }
+            }
+        }
+        let mut found = vec![];
+        for (name, _) in a.fingerprints.iter().filter(|(name, _)| !self.pairs.contains_key(name)) {
+            let mut others: Vec<&'a str> = vec![];
+            for value in a.graph.taken(name) {
+                let weight = self.weights.get(value).map(String::as_str);
+                let pair = self.pairs.get(value.as_str()).map(|(other, _)| *other);
+                let input = Some(value.as_str()).filter(|value| a.graph.is_input(value));
+                for value in [weight, pair, input].into_iter().flatten() {
+                    let takers = taking.get(value).map(Vec::as_slice).unwrap_or_default();
+                    if takers.len() > MOST_TAKERS {
+                        continue;
+                    }
+                    self.budget = self.budget.checked_sub(takers.len())?;
+                    others.extend(takers);
+                }
+            }
+            others.sort_unstable();
+            others.dedup();
+            others.retain(|other| is_free(self, name, other));
+            found.extend(others.into_iter().map(|other| (*name, other)));
+        }
+        Some(found)
     }
 
     fn is_same_op(&self, a: &str, b: &str) -> bool {
@@ -339,5 +369,54 @@ impl<'a> Pairing<'a> {
     fn shares_operand(&self, a: &str, b: &str) -> bool {
         let (x, y) = (self.a.operands(a), self.b.operands(b));
         x.len() > 1 && x.len() == y.len() && x.iter().zip(y).any(|(x, y)| self.is_pair(x, y))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::iter::zip;
+
+    use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
+
+    use super::*;
+
+    /// A chain of so many subtractions from the input, each of what the one before it makes; one of
+    /// them has its operands the other way about. Its values are called by a letter.
+    fn chain(letter: char, count: usize, turned: Option<usize>) -> ModelProto {
+        let node = |place: usize| {
+            let before = if place == 0 { "x".into() } else { format!("{letter}{}", place - 1) };
+            let mut input = vec![before, "x".into()];
+            if turned == Some(place) {
+                input.reverse();
+            }
+            let (op_type, output) = ("Sub".into(), vec![format!("{letter}{place}")]);
+            NodeProto { op_type, input, output, ..NodeProto::default() }
+        };
+        let input = vec![ValueInfoProto { name: "x".into(), ..ValueInfoProto::default() }];
+        let node = (0..count).map(node).collect();
+        let graph = Some(GraphProto { input, node, ..GraphProto::default() });
+        ModelProto { graph, ..ModelProto::default() }
+    }
+
+    #[test]
+    fn a_long_chain_goes_on_behind_an_operator_of_other_operands() -> TractResult<()> {
+        const COUNT: usize = 10_000;
+        let models = [chain('a', COUNT, None), chain('b', COUNT, Some(2))];
+        let [a, b] = models.each_ref().map(MainGraph::of);
+        let [of_a, of_b] = [&a, &b].map(MainGraph::made);
+        let tensors: Vec<Tensor> = (0..2 * COUNT).map(|place| tensor0(place as f32)).collect();
+        let (values_a, values_b) = tensors.split_at(COUNT);
+        let [seen_a, seen_b] = [(&of_a, values_a), (&of_b, values_b)].map(|(names, values)| {
+            let all = zip(names.iter(), values);
+            let all = all.map(|(name, tensor)| Seen { name, ty: ElementType::Float, tensor });
+            all.collect::<Vec<Seen>>()
+        });
+        let found = pairs((&a, &seen_a), (&b, &seen_b), (&[], false), &HashMap::new())?;
+        assert_eq!(found.len(), COUNT);
+        for (place, pair) in found.iter().enumerate() {
+            assert_eq!(pair.how, MatchKind::Structure);
+            assert_eq!([&pair.reference, &pair.converted], [&of_a[place], &of_b[place]]);
+        }
+        Ok(())
     }
 }

@@ -5,6 +5,18 @@ use std::collections::BTreeMap;
 use super::fingerprint::{ALIKE, AlikePlaces, Fingerprint, Likeness};
 use super::{MatchKind, Pair, Pairing};
 
+/// Of more tensors that are alike no more are looked at: in a long chain whose values come to rest
+/// all are.
+const MOST_ALIKE: usize = 256;
+
+/// As many places, of some in their order, as are looked at: those nearest to one.
+fn nearest(places: &[usize], wanted: f64) -> &[usize] {
+    let before = places.partition_point(|place| (*place as f64) < wanted);
+    let last = places.len().saturating_sub(MOST_ALIKE);
+    let first = before.saturating_sub(MOST_ALIKE / 2).min(last);
+    places.get(first..).map_or(&[], |rest| rest.get(..MOST_ALIKE).unwrap_or(rest))
+}
+
 impl Pairing<'_> {
     /// Pairs tensors of the same size whose values are alike: the most alike first, and of equals
     /// those at the same depth.
@@ -25,8 +37,9 @@ impl Pairing<'_> {
                 let mut best: Option<(Likeness, bool, f64, usize)> = None;
                 let alike = by_size.get(&fingerprint.elements);
                 let alike = alike.map(|alike| alike.of_those_like(fingerprint)).unwrap_or_default();
-                let is_free = |place: &usize| may_share || !is_it(&is_taken, *place);
-                for place in alike.iter().copied().filter(is_free) {
+                let is_free = |place: &&usize| may_share || !is_it(&is_taken, **place);
+                let free: Vec<usize> = alike.iter().filter(is_free).copied().collect();
+                for &place in nearest(&free, depth * b.len() as f64) {
                     let Some((other, theirs)) = b.get(place) else { continue };
                     let is_same_op = op == ops.get(place).copied().flatten();
                     let is_told = fingerprint.is_telling || is_same_op;
@@ -78,13 +91,16 @@ impl Pairing<'_> {
         for (name, fingerprint) in all {
             let Some(alike) = by_size.get(&fingerprint.elements) else { continue };
             let alike = alike.of_those_like(fingerprint);
-            for place in alike.iter().filter(|place| left.get(**place) == Some(&true)) {
+            let is_left = |place: &&usize| left.get(**place) == Some(&true);
+            let alike: Vec<usize> = alike.iter().filter(is_left).copied().collect();
+            let depth = self.a.depth(name);
+            for place in nearest(&alike, depth * self.b.fingerprints.len() as f64) {
                 let Some((other, theirs)) = self.b.fingerprints.get(*place) else { continue };
                 if fingerprint.is_float != theirs.is_float || !fingerprint.may_be(theirs) {
                     continue;
                 }
                 let likeness = fingerprint.likeness(theirs);
-                let apart = -(self.a.depth(name) - self.b.depth(other)).abs();
+                let apart = -(depth - self.b.depth(other)).abs();
                 let is_best =
                     best.get(place).is_none_or(|best| (likeness, apart) > (best.0, best.1));
                 if likeness.same >= ALIKE && is_best {
