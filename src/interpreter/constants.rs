@@ -1,6 +1,9 @@
 //! What a model computes of its constants alone.
 
-use onnx_cast_graph::{NodeId, Table, ValueId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use onnx_cast_graph::{Graph, NodeId, Table, ValueId};
 use tract_onnx::prelude::TractResult;
 
 use super::Interpreter;
@@ -25,7 +28,7 @@ impl Interpreter {
     fn of_constants(&self, name: &str) -> TractResult<Option<SharedTensor>> {
         let Some((value, nodes)) = self.makers_of(name) else { return Ok(None) };
         let mut run = ModelRun::new(self);
-        for node in nodes.into_iter().rev() {
+        for node in nodes {
             run.node(node)?;
         }
         Ok(match run.value(value)? {
@@ -34,37 +37,38 @@ impl Interpreter {
         })
     }
 
-    /// A value, and the nodes behind which it is there, the last one first.
+    /// A value, and the nodes behind which it is there, in the order of computation.
     fn makers_of(&self, name: &str) -> Option<(ValueId, Vec<NodeId>)> {
         let graph = &self.graph;
-        let mut wanted: Table<ValueId, ()> = Table::default();
-        let (mut found, mut nodes) = (None, vec![]);
-        for id in graph.nodes_of(graph.main()).into_iter().rev() {
-            let node = graph.node(id);
-            let is_named = |value: &ValueId| &*graph.value(*value).name == name;
-            let mut made = node.outputs().iter().flatten().copied();
-            if found.is_none() {
-                let mut taken = node.inputs().iter().flatten().copied();
-                if let Some(constant) =
-                    taken.find(|value| is_named(value) && graph.constant(*value).is_some())
-                {
-                    return Some((constant, vec![]));
-                }
-                found = made.clone().find(is_named);
-                found.map(|value| wanted.insert(value, ()));
-            }
-            if !made.any(|value| wanted.contains(value)) {
+        let value = *self.named.get_or_init(|| values_by_name(graph)).get(name)?;
+        let mut seen: Table<NodeId, ()> = Table::default();
+        let (mut nodes, mut open) = (vec![], vec![]);
+        if graph.constant(value).is_none() {
+            open.push((graph.maker(value)?, false));
+        }
+        while let Some((node, is_ready)) = open.pop() {
+            if is_ready {
+                nodes.push(node);
                 continue;
             }
-            for value in graph.needs(id).into_iter().filter(|id| graph.constant(*id).is_none()) {
-                graph.maker(value)?;
-                wanted.insert(value, ());
+            if seen.insert(node, ()).is_some() {
+                continue;
             }
-            if !node.bodies().is_empty() {
+            if !graph.node(node).bodies().is_empty() {
                 return None;
             }
-            nodes.push(id);
+            open.push((node, true));
+            for value in graph.needs(node).into_iter().filter(|id| graph.constant(*id).is_none()) {
+                open.push((graph.maker(value)?, false));
+            }
         }
-        Some((found?, nodes))
+        Some((value, nodes))
     }
+}
+
+/// The values that the nodes of the main graph take or make.
+fn values_by_name(graph: &Graph) -> HashMap<Arc<str>, ValueId> {
+    let nodes = graph.nodes_of(graph.main()).into_iter().map(|id| graph.node(id));
+    let values = nodes.flat_map(|node| node.inputs().iter().chain(node.outputs()).flatten());
+    values.map(|id| (graph.value(*id).name.clone(), *id)).collect()
 }

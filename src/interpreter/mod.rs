@@ -33,8 +33,9 @@ mod schedule;
 mod sequences;
 mod value;
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use onnx_cast_graph::{BodyId, Graph, NodeId, Origin, Table, ValueId, counted, named_value};
 use tract_onnx::pb::{ModelProto, ValueInfoProto};
@@ -80,6 +81,8 @@ pub struct Interpreter {
     builder: Builder,
     schedules: Arc<Schedules>,
     runners: Arc<Table<NodeId, NodeRunner>>,
+    /// The values of the main graph, where somebody has asked for one by its name.
+    named: Arc<OnceLock<HashMap<Arc<str>, ValueId>>>,
 }
 
 impl Interpreter {
@@ -114,19 +117,21 @@ impl Interpreter {
         let schedules = Arc::new(Schedules::of(&graph));
         let builder = Builder::new(onnx, graph.model().clone(), folder.map(Path::to_path_buf));
         let runners = Arc::new(runners(&graph));
-        Ok(Interpreter { graph: Arc::new(graph), sizes, builder, schedules, runners })
+        let (graph, named) = (Arc::new(graph), Arc::default());
+        Ok(Interpreter { graph, sizes, builder, schedules, runners, named })
     }
 
     /// The same model, which is shared, with its nodes built by a plug-in that is set up otherwise.
     /// Limits and types that are overlooked have judged the model when it was read.
     pub fn built_by(&self, onnx: CastOnnx) -> Interpreter {
-        let Interpreter { graph, sizes, builder, schedules, runners } = self;
+        let Interpreter { graph, sizes, builder, schedules, runners, named } = self;
         Interpreter {
             graph: graph.clone(),
             sizes: sizes.clone(),
             builder: Builder::new(onnx, graph.model().clone(), builder.folder.clone()),
             schedules: schedules.clone(),
             runners: runners.clone(),
+            named: named.clone(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The verdict, of what was found inside and of the outputs.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use tract_onnx_cast::{ElementType, Family};
 
@@ -322,8 +322,9 @@ const NAMED: usize = 3;
 /// finding, at the first of them.
 pub(super) fn once(culprits: Vec<Culprit>, converted: &Trace) -> Vec<Culprit> {
     let mut told: Vec<(Culprit, Vec<String>)> = vec![];
+    let nodes = converted.nodes.iter().rev().map(|ran| (ran.name.as_str(), ran)).collect();
     for culprit in culprits {
-        match told.iter_mut().find(|(first, _)| is_one(first, &culprit, converted)) {
+        match told.iter_mut().find(|(first, _)| is_one((first, &culprit), (converted, &nodes))) {
             Some((_, others)) => others.push(culprit.node),
             None => told.push((culprit, vec![])),
         }
@@ -338,8 +339,11 @@ fn parts(culprit: &Culprit) -> Option<(&str, &str)> {
 }
 
 /// Whether both are the same fault of one constant.
-fn is_one(first: &Culprit, other: &Culprit, converted: &Trace) -> bool {
-    let ran = |culprit: &Culprit| converted.nodes.iter().find(|ran| ran.name == culprit.node);
+fn is_one(
+    (first, other): (&Culprit, &Culprit),
+    (converted, nodes): (&Trace, &HashMap<&str, &Ran>),
+) -> bool {
+    let ran = |culprit: &Culprit| nodes.get(culprit.node.as_str());
     let shares = |x: &Ran, y: &Ran| {
         x.inputs.iter().any(|input| converted.is_constant(input) && y.inputs.contains(input))
     };

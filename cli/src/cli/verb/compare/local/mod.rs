@@ -283,7 +283,9 @@ impl<'a> LocalComparison<'a> {
         let changed = &*changed.iter().filter(is_told).cloned().collect::<Vec<_>>();
         let (links, sites, held) = (&links, &sites, &held);
         let model = &model;
-        let fault = Fault { a, b, model, has_names, links, sites, held, weights, changed };
+        let replaced = sites.replaced();
+        let fault =
+            Fault { a, b, model, has_names, links, sites, replaced, held, weights, changed };
         local.blame(&fault);
         local.strangers = subject.strangers;
         local
@@ -344,7 +346,8 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
     let (held, sites, changed) = (&ReferenceWeights::default(), &sites, &[]);
     let (model, has_names) = (&model_b, true);
     let (a, b) = (&saved, &trace);
-    let fault = Fault { a, b, model, has_names, links, sites, held, weights, changed };
+    let replaced = sites.replaced();
+    let fault = Fault { a, b, model, has_names, links, sites, replaced, held, weights, changed };
     local.blame(&fault);
     Ok(local)
 }
@@ -394,7 +397,7 @@ impl Local {
         let mut found: Vec<Culprit> = wrong.into_iter().map(|wrong| wrong.culprit).collect();
         let beyond = made_up.iter().map(|wrong| &wrong.culprit);
         let known = found.iter().chain(beyond);
-        let known: Vec<String> = known.map(|held| held.node.clone()).collect();
+        let known: HashSet<String> = known.map(|held| held.node.clone()).collect();
         let is_known =
             |site: &&Site| fault.region(site).iter().any(|ran| known.contains(&ran.name));
         for site in sure.filter(|site| !is_known(site)) {
@@ -409,18 +412,16 @@ impl Local {
             found.extend(doubtful.into_iter().map(|wrong| fault.before(wrong)));
             found.extend(quantizers::biases(b));
         }
-        for culprit in found {
-            if self.culprits.iter().all(|other| other.node != culprit.node) {
-                self.culprits.push(culprit);
-            }
-        }
+        let named = self.culprits.iter().map(|culprit| culprit.node.clone());
+        let mut named: HashSet<String> = named.collect();
+        found.retain(|culprit| named.insert(culprit.node.clone()));
+        self.culprits.extend(found);
         self.culprits.sort_by_key(|culprit| b.place(&culprit.tensor));
         self.culprits = judge::once(std::mem::take(&mut self.culprits), b);
+        let weights: HashSet<&String> = fault.weights.values().collect();
         for (place, ran) in b.nodes.iter().enumerate() {
             self.places.entry(ran.name.clone()).or_insert(place);
-            let is_weight = |input: &&String| {
-                b.is_constant(input) || fault.weights.values().any(|x| x == *input)
-            };
+            let is_weight = |input: &&String| b.is_constant(input) || weights.contains(*input);
             for input in ran.inputs.iter().filter(is_weight) {
                 let taker = || (ran.name.clone(), ran.op.clone());
                 self.takers.entry(input.clone()).or_insert_with(taker);

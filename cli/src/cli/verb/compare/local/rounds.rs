@@ -207,18 +207,24 @@ impl<'a> Rounds<'a> {
             (x.len() == y.len()).then(|| apart.sum::<f64>().sqrt())
         };
         let mut found = Links::new();
+        let mut takers: HashMap<&String, Vec<&Ran>> = HashMap::new();
+        for ran in &self.reference.nodes {
+            let inputs: HashSet<&String> = ran.inputs.iter().collect();
+            inputs.into_iter().for_each(|input| takers.entry(input).or_default().push(ran));
+        }
+        let mut sure: HashMap<&String, Vec<&String>> = HashMap::new();
+        for (name, link) in self.links.iter().filter(|(_, link)| link.is_sure) {
+            sure.entry(&link.reference).or_default().push(name);
+        }
         for (name, made) in &walk.made {
             let Some(link) = self.links.get(name) else { continue };
             let Some(wanted) = self.reference.first(&link.reference) else { continue };
             let (Some(least), mut value) = (off(made, wanted), &link.reference) else { continue };
             for _ in 0..TAKEN_IN {
-                let mut takers =
-                    self.reference.nodes.iter().filter(|ran| ran.inputs.contains(value));
-                let (Some(taker), None) = (takers.next(), takers.next()) else { break };
+                let Some([taker]) = takers.get(value).map(Vec::as_slice) else { break };
                 let Some(behind) = taker.outputs.first() else { break };
-                let mut others = self.links.iter().filter(|(other, _)| *other != name);
                 // A node that the conversion has as well was not taken in.
-                if others.any(|(_, link)| link.is_sure && link.reference == *behind) {
+                if sure.get(behind).is_some_and(|all| all.iter().any(|other| *other != name)) {
                     break;
                 }
                 let apart = self.reference.first(behind).and_then(|wanted| off(made, wanted));
@@ -262,7 +268,9 @@ impl<'a> Rounds<'a> {
             let agrees = |name: &&str| again.sites.get(name).is_some_and(|site| !site.deviates());
             self.weights.of_both.contains(name) && !behind.is_empty() && behind.iter().all(agrees)
         };
-        let passed = loose.iter().filter(|name| self.is_passed_by(name, &left) && !fits(name));
+        let others = (self.linked(), left.sites.replaced());
+        let is_passed_by = |name: &String| self.is_passed_by(name, &left, &others);
+        let passed = loose.iter().filter(|name| is_passed_by(name) && !fits(name));
         let wrong: HashSet<String> = passed.cloned().collect();
         if wrong.is_empty() {
             return self.held_to_weights(again, run);
@@ -326,8 +334,14 @@ impl<'a> Rounds<'a> {
 
     /// Whether all that is made of a value is the reference's, though the value is not, nor others
     /// in between that are suspected as it is, and one of the two has nodes in between that the
-    /// other one lacks.
-    fn is_passed_by(&self, name: &str, walk: &Walk) -> bool {
+    /// other one lacks. Given the values of the reference that belong to one of the conversion, and
+    /// those that replace one.
+    fn is_passed_by(
+        &self,
+        name: &str,
+        walk: &Walk,
+        (linked, replaced): &(HashSet<&str>, HashSet<&str>),
+    ) -> bool {
         let (behind, is_longer) = walk.behind(name);
         let deviates = |name: &&str| {
             let site = walk.sites.get(name).filter(|_| walk.loose.contains(*name));
@@ -339,11 +353,7 @@ impl<'a> Rounds<'a> {
             let of_suspect = reference(suspect);
             behind.iter().any(|name| of_suspect.is_some() && reference(name) == of_suspect)
         });
-        let ends = |value: &str| {
-            let mut replaced = walk.sites.all.iter().filter(|site| site.is_replaced);
-            replaced.any(|site| site.reference == value)
-        };
-        let linked = self.linked();
+        let ends = |value: &str| replaced.contains(value);
         let is_short = || {
             let sites = behind.iter().filter_map(|name| walk.sites.get(name));
             let mut nodes = sites.flat_map(|site| region(self.reference, &site.reference, ends));

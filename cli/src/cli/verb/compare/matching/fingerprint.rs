@@ -168,6 +168,9 @@ impl AlikePlaces {
             let those = numbers.get(start..end).unwrap_or_default();
             near.extend(those.iter().map(|(_, place)| *place));
         }
+        if near.len() >= self.all.len() {
+            return Cow::Borrowed(&self.all);
+        }
         near.sort_unstable();
         near.dedup();
         Cow::Owned(near)

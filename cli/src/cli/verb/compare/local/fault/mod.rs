@@ -5,7 +5,7 @@ mod attributes;
 mod holders;
 mod regions;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tract_onnx::pb::AttributeProto;
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
@@ -42,6 +42,8 @@ pub(super) struct Fault<'a> {
     pub(super) has_names: bool,
     pub(super) links: &'a Links,
     pub(super) sites: &'a Sites,
+    /// The reference's values that replace the conversion's.
+    pub(super) replaced: HashSet<&'a str>,
     /// The reference's weights.
     pub(super) held: &'a ReferenceWeights<'a>,
     /// What the reference's constants are called in the conversion.

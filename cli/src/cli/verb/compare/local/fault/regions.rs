@@ -221,10 +221,8 @@ impl<'a> Fault<'a> {
     /// The nodes of the reference between a site and the values before it that are the
     /// conversion's.
     pub(super) fn region_of_reference(&self, site: &Site) -> Vec<&'a Ran> {
-        let replaced = self.sites.all.iter().filter(|site| site.is_replaced);
-        let known: HashSet<&str> = replaced.map(|site| site.reference.as_str()).collect();
         region(self.a, &site.reference, |value| {
-            known.contains(value) || self.a.inputs.contains(value)
+            self.replaced.contains(value) || self.a.inputs.contains(value)
         })
     }
 

@@ -3,7 +3,7 @@
 
 pub(super) mod held;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::NodeRun;
@@ -137,6 +137,12 @@ impl Sites {
         }
         (held.noise, held.power, held.largest) = (noise, power, most);
         (held.broken_off, held.beyond_type) = (broken_off, beyond_type);
+    }
+
+    /// The values of the reference that replace the conversion's.
+    pub(super) fn replaced(&self) -> HashSet<&str> {
+        let replaced = self.all.iter().filter(|site| site.is_replaced);
+        replaced.map(|site| &*site.reference).collect()
     }
 
     /// Those off by more than rounding explains.

@@ -50,7 +50,7 @@ impl Walk<'_> {
         let twins: Vec<Option<Twin>> = inputs.iter().map(twin).collect();
         for (input, twin) in inputs.iter().zip(twins) {
             let name = full_name(&input.value);
-            self.order.push((vec![full_name(&input.source)], vec![name.clone()]));
+            self.order.push(vec![full_name(&input.source)], vec![name.clone()]);
             match twin.filter(|twin| twin.value.1.shape() == input.value.tensor.shape()) {
                 Some(twin) => self.twins.insert(name, twin),
                 None => self.twins.remove(&name),

@@ -10,8 +10,10 @@
 //!   of which none asks for a closer look; `layout`: in another order of axes
 //! - `values`: twins of what nothing before has one of; `bodies`: those that go into bodies and out
 //! - `common`: nodes that both models have; `settled`: those of which a walk before has told all
-//! - `order`: what lies behind a value and before it; `moved`: what layers have of one another
+//! - `order`: how nodes have run; `behind`: what lies behind a value and before it
+//! - `moved`: what layers have of one another
 
+mod behind;
 mod bodies;
 mod common;
 pub(super) mod layout;
@@ -43,6 +45,7 @@ use super::site::Sites;
 use super::trace::{Trace, full_name, shared};
 use bodies::Bodies;
 use moved::Moved;
+use order::NodeOrder;
 use own::Own;
 use settled::{SettledValue, ValueForm};
 use values::{
@@ -74,8 +77,7 @@ pub(super) struct Walk<'a> {
     pub(super) moved: Rc<Moved>,
     /// Values that are not replaced where they deviate, though their pairs are sure.
     pub(super) loose: HashSet<String>,
-    /// The nodes in their order: what they take, and what they make.
-    order: Vec<(Vec<String>, Vec<String>)>,
+    order: NodeOrder,
     /// Values that the reference lacks, of nodes that compute.
     added: HashSet<String>,
     pub(super) quantizers: Quantizers<'a>,
@@ -129,7 +131,7 @@ impl<'a> Walk<'a> {
         };
         let twins = inputs.into_iter().map(twin).collect();
         let (seen, sites) = (HashMap::new(), Sites::default());
-        let (wanted, slack, loose, order) = (None, 0.0, HashSet::new(), vec![]);
+        let (wanted, slack, loose) = (None, 0.0, HashSet::new());
         let made = HashMap::new();
         let quantizers = Quantizers::new(reference, links);
         Walk {
@@ -146,7 +148,7 @@ impl<'a> Walk<'a> {
             own: Rc::default(),
             moved: Rc::default(),
             loose,
-            order,
+            order: NodeOrder::default(),
             added: HashSet::new(),
             quantizers,
             bodies: Bodies::default(),

@@ -33,8 +33,7 @@ pub(in super::super) struct OwnRounding<'a> {
 impl<'a> OwnRounding<'a> {
     /// On the way to values that the reference makes by few nodes, where they differ.
     pub(in super::super) fn of(reference: &'a Trace, sites: &Sites) -> OwnRounding<'a> {
-        let given: HashSet<&str> =
-            sites.all.iter().filter(|site| site.is_replaced).map(|site| &*site.reference).collect();
+        let given = sites.replaced();
         let (mut wanted, mut inside) = (HashSet::new(), HashSet::new());
         for site in sites.deviating() {
             let nodes = region(reference, &site.reference, |value| given.contains(value));

@@ -46,7 +46,7 @@ impl Walk<'_> {
         let mut behind: HashSet<String> = values.union(&self.of_sequences).cloned().collect();
         let roots = behind.clone();
         let mut reached: HashSet<&str> = roots.iter().map(String::as_str).collect();
-        for (taken, made) in &self.order {
+        for (taken, made) in self.order.iter() {
             if !taken.iter().any(|name| reached.contains(name.as_str())) {
                 continue;
             }
@@ -158,8 +158,9 @@ mod tests {
     ) -> Walk<'a> {
         let mut walk = Walk::new(reference, links, weights, HashMap::new());
         let pairs = [("v", "w"), ("w", "s"), ("s", "t"), ("", "at"), ("at", "u")];
-        walk.order =
-            pairs.map(|(taken, made)| (vec![taken.into()], vec![String::from(made)])).into();
+        for (taken, made) in pairs {
+            walk.order.push(vec![taken.into()], vec![made.into()]);
+        }
         walk.of_sequences = names(&["at"]);
         for site in sites {
             let form = ValueForm { ty: ElementType::Float, shape: vec![2] };

@@ -2,7 +2,7 @@
 //! which channels it makes, and what takes one that was moved either makes up for that by its
 //! weights or hands it on.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::super::super::links::Links;
 use super::super::super::nodes::region;
@@ -31,6 +31,9 @@ const MOST: usize = 1 << 24;
 const LARGE: usize = 1 << 16;
 /// How often factors are measured, each time with what the others were found to be.
 const ROUNDS: usize = 3;
+
+/// A weight of a region, and how it has to do with what was moved.
+type FittedWeight<'a> = (&'a Seen<'a>, &'a (String, Fit));
 
 /// What is looked through.
 pub(in super::super::super) struct Search<'a> {
@@ -270,8 +273,15 @@ impl<'a> Search<'a> {
     /// Measures the factors of each set by all weights that tell them, one set after the other, as
     /// a weight may tell of two.
     fn refine(&self, seen: &[Seen], sets: &mut [Factors]) {
+        let mut by_set: HashMap<usize, Vec<FittedWeight>> = HashMap::new();
+        for (seen, weight) in seen.iter().flat_map(|it| it.weights.iter().map(move |x| (it, x))) {
+            let sides = weight.1.sides(seen);
+            let of: BTreeSet<usize> = sides.iter().map(|side| side.carried.set).collect();
+            of.into_iter().for_each(|set| by_set.entry(set).or_default().push((seen, weight)));
+        }
         for place in 0..sets.len() {
-            let told = self.measured(seen, sets, place);
+            let weights = by_set.get(&place).map(Vec::as_slice).unwrap_or_default();
+            let told = self.measured(weights, sets, place);
             let Some(set) = sets.get_mut(place) else { continue };
             let all = set.iter().zip(told).map(|(held, told)| {
                 let (factor, spread) = mean(told.into_iter()).unwrap_or(*held);
@@ -283,14 +293,15 @@ impl<'a> Search<'a> {
     }
 
     /// What weights tell of the factors of a set, each with its spread.
-    fn measured(&self, seen: &[Seen], sets: &[Factors], place: usize) -> Vec<Vec<(f64, f64)>> {
+    fn measured(
+        &self,
+        weights: &[FittedWeight],
+        sets: &[Factors],
+        place: usize,
+    ) -> Vec<Vec<(f64, f64)>> {
         let mut told = vec![vec![]; sets.get(place).map_or(0, Vec::len)];
-        let all = seen.iter().flat_map(|seen| seen.weights.iter().map(move |held| (seen, held)));
-        for (seen, (name, fit)) in all {
+        for (seen, (name, fit)) in weights {
             let sides = fit.sides(seen);
-            if sides.iter().all(|side| side.carried.set != place) {
-                continue;
-            }
             let Some(weight) = self.both(seen, name) else { continue };
             for side in sides.iter().filter(|side| side.carried.set == place) {
                 // What is not known of a factor itself is what is asked.
@@ -320,12 +331,11 @@ impl<'a> Search<'a> {
     /// What was moved, by regions whose weights all are what they are to be.
     fn sound(&self, seen: &[Seen], sets: &[Factors]) -> Moved {
         let mut moved = Moved::default();
-        let is_taken = |value: &str| {
-            seen.iter().any(|seen| seen.taken.iter().any(|(taken, _)| taken == value))
-        };
+        let taken: HashSet<&String> =
+            seen.iter().flat_map(|seen| &seen.taken).map(|(taken, _)| taken).collect();
         for region in seen {
             let value = &region.value;
-            let has_end = is_taken(value) && !self.outputs.contains(value.as_str());
+            let has_end = taken.contains(value) && !self.outputs.contains(value.as_str());
             let is_sound = (region.made.is_none() || has_end) && self.is_made_up_for(region, sets);
             if let Some(made) = &region.made {
                 let (axes, channels) = (made.axes.clone(), made.channels(sets));
