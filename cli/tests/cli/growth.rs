@@ -23,12 +23,12 @@ enum Wrong {
     /// The last of the nodes that multiply does it by another number than the others.
     LastNode,
     /// All multiply by another number than the reference's, and what they make has other names.
-    EveryNode,
+    EveryProduct,
 }
 
 /// Numbers that are multiplied and squeezed in turn, in a type.
 fn chain(nodes: usize, ty: ElementType, wrong: Wrong) -> ModelProto {
-    let letter = if wrong == Wrong::EveryNode { 'w' } else { 'v' };
+    let letter = if wrong == Wrong::EveryProduct { 'w' } else { 'v' };
     let name = |place: usize| format!("{letter}{place}");
     let link = |place: usize| {
         let (from, to) = (name(place), name(place + 1));
@@ -43,7 +43,7 @@ fn chain(nodes: usize, ty: ElementType, wrong: Wrong) -> ModelProto {
     let up = cast(&name(nodes), Float, "y");
     let all: Vec<_> = [down].into_iter().chain((0..nodes).map(link)).chain([up]).collect();
     let mut graph = graph(&[value("x", Float, &[4])], &all, &[value("y", Float, &[4])]);
-    let factor = if wrong == Wrong::EveryNode { 1.75 } else { 1.5 };
+    let factor = if wrong == Wrong::EveryProduct { 1.75 } else { 1.5 };
     graph.initializer.push(tensor("c", ty, &[factor]));
     graph.initializer.extend((wrong == Wrong::LastNode).then(|| tensor("wrong", ty, &[2.5])));
     model(17, graph)
@@ -104,6 +104,6 @@ fn so_does_whom_to_blame() {
 }
 
 #[test]
-fn so_does_blaming_half_of_the_nodes() {
-    grows_with_the_nodes(Wrong::EveryNode, 1);
+fn so_does_blaming_every_product() {
+    grows_with_the_nodes(Wrong::EveryProduct, 1);
 }

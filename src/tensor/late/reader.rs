@@ -42,7 +42,8 @@ impl RowReader<'_> {
 pub struct LateReader<'a>(RowReader<'a>);
 
 impl LateReader<'_> {
-    /// What reads a late matrix; `None` of any other tensor, and of the transpose of one
+    /// What reads a late matrix; `None` of any other tensor, of one whose elements are in memory by
+    /// now or in another shape, and of a transpose
     /// ([`untransposed`](crate::tensor_proto::untransposed)). Fails when its file cannot be opened.
     pub fn of(tensor: &Tensor) -> Result<Option<LateReader<'_>>> {
         let rows = row_reader(tensor).map_err(Error::of)?;
@@ -54,7 +55,7 @@ impl LateReader<'_> {
     /// read, or the matrix has fewer.
     pub fn read(&mut self, first: usize, bytes: &mut [u8]) -> Result<()> {
         let [rows, columns] = self.0.shape();
-        let count = bytes.len() / self.0.matrix.datum_type.size_of().max(1);
+        let count = bytes.len().div_ceil(self.0.matrix.datum_type.size_of().max(1));
         let is_there = first.checked_add(count).is_some_and(|end| end <= rows * columns);
         if !is_there {
             return Err(Error::argument("the matrix has fewer elements".into()));

@@ -126,15 +126,16 @@ impl<'a> NumberReader<'a> {
     /// A tensor that has some of the elements, and which of its own they are.
     fn held(&mut self, places: Range<usize>) -> Option<(&Tensor, Range<usize>)> {
         let NumberReader { tensor, late, .. } = self;
-        if tensor.as_plain_ram().is_some() {
+        // Of another shape it is read as a whole.
+        let (&[_, columns], None) = (tensor.shape(), tensor.as_plain_ram()) else {
             return Some((*tensor, places));
-        }
+        };
         if late.is_none() {
             *late = Some(LateElements::of(tensor).ok()?);
         }
         let late = late.as_mut()?;
         if !late.has(&places) {
-            late.read(tensor, &places).ok()?;
+            late.read((*tensor, columns), &places).ok()?;
         }
         Some((&late.held, places.start - late.first..places.end - late.first))
     }
@@ -151,9 +152,12 @@ impl<'a> LateElements<'a> {
         self.first <= places.start && places.end <= self.first + self.count
     }
 
-    /// Reads elements of a tensor, and some behind them.
-    fn read(&mut self, tensor: &Tensor, places: &Range<usize>) -> TractResult<()> {
-        let columns = tensor.shape().last().map_or(1, |columns| (*columns).max(1));
+    /// Reads elements of a matrix of so many columns, and some behind them.
+    fn read(
+        &mut self,
+        (tensor, columns): (&Tensor, usize),
+        places: &Range<usize>,
+    ) -> TractResult<()> {
         self.count = 0;
         let (first, count) = match &mut self.reader {
             Some(reader) => {
@@ -168,7 +172,7 @@ impl<'a> LateElements<'a> {
                 (places.start, count)
             }
             None => {
-                let row = places.start / columns;
+                let row = places.start.checked_div(columns).context("no columns")?;
                 let end = places.end.max(row * columns + READ).min(tensor.len());
                 self.held = tensor.slice(0, row, end.div_ceil(columns))?;
                 (row * columns, self.held.len())
@@ -256,6 +260,16 @@ pub(crate) mod tests {
                 assert_eq!(reader.floats(length - 1..length + 1), None, "{sizes:?}");
             }
             assert!(late.as_plain_ram().is_none() && plain.as_plain_ram().is_some());
+        }
+        let [rows, columns] = SIZES[0];
+        for shape in [&[1, rows, columns][..], &[rows * columns], &[rows / 4, 4, columns]] {
+            let (_folder, (ty, late)) = counting(SIZES[0])?;
+            let late = Tensor::clone(&late).into_shape(shape)?;
+            let mut reader = NumberReader::of(ty, &late);
+            for places in [4000..5000, 0..1000] {
+                let wanted = places.clone().map(|place| place as f64).collect::<Vec<f64>>();
+                assert_eq!(reader.numbers(places), Some(&*wanted), "{shape:?}");
+            }
         }
         for ty in [ElementType::Float16, ElementType::Double, ElementType::Int32] {
             let others = Tensor::zero_dt(ty.datum_type(), &[2, 2])?;

@@ -322,11 +322,21 @@ const NAMED: usize = 3;
 /// finding, at the first of them.
 pub(super) fn once(culprits: Vec<Culprit>, converted: &Trace) -> Vec<Culprit> {
     let mut told: Vec<(Culprit, Vec<String>)> = vec![];
+    // Of the same operator, and with the same wrong.
+    let mut places: HashMap<(String, String), Vec<usize>> = HashMap::new();
     let nodes = converted.nodes.iter().rev().map(|ran| (ran.name.as_str(), ran)).collect();
     for culprit in culprits {
-        match told.iter_mut().find(|(first, _)| is_one((first, &culprit), (converted, &nodes))) {
+        let wrong = parts(&culprit).map(|(wrong, _)| (culprit.op.clone(), wrong.to_owned()));
+        let alike = wrong.map(|wrong| places.entry(wrong).or_default());
+        let is_it = |(first, _): &(Culprit, _)| is_one((first, &culprit), (converted, &nodes));
+        let mut all = alike.iter().flat_map(|alike| alike.iter());
+        let place = all.find(|place| told.get(**place).is_some_and(is_it)).copied();
+        match place.and_then(|place| told.get_mut(place)) {
             Some((_, others)) => others.push(culprit.node),
-            None => told.push((culprit, vec![])),
+            None => {
+                alike.into_iter().for_each(|alike| alike.push(told.len()));
+                told.push((culprit, vec![]));
+            }
         }
     }
     told.into_iter().map(|(culprit, others)| with_others(culprit, &others)).collect()

@@ -74,6 +74,9 @@ impl Fingerprint {
     /// Whether so many values are near that the two may be one tensor. Most are found out after a
     /// few.
     pub(super) fn may_be(&self, other: &Fingerprint) -> bool {
+        if self.is_float != other.is_float {
+            return false;
+        }
         let mut misses = self.misses();
         self.values.iter().zip(&other.values).all(|pair| {
             let is_near = self.is_near(pair);

@@ -2,9 +2,10 @@
 //! make them of pairs.
 //!
 //! - `fingerprint`: some values of a tensor, and which others may be like it
-//! - `values`: pairs by values
+//! - `values`: pairs by values; `structure`: pairs by what makes them
 
 mod fingerprint;
+mod structure;
 mod values;
 
 use std::collections::{HashMap, HashSet};
@@ -18,9 +19,6 @@ use fingerprint::{Fingerprint, Likeness};
 
 /// How many tensors, and pairs of them, are looked at to find those that are made of the same ones.
 const BUDGET: usize = 5_000_000;
-
-/// What more tensors than these are made of tells none from the others.
-const MOST_TAKERS: usize = 64;
 
 /// Two tensors that are the same one, as far as can be told.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,6 +148,16 @@ impl<'a> SampledGraph<'a> {
         self.fingerprints.get(*self.places.get(name)?).map(|(_, fingerprint)| fingerprint)
     }
 
+    fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.fingerprints.iter().map(|(name, _)| *name)
+    }
+
+    /// What the node that makes a value takes, also as it was before its codes were made.
+    fn taken(&self, name: &str) -> impl Iterator<Item = &'a str> {
+        let taken = self.graph.taken(name).iter().map(String::as_str);
+        taken.flat_map(|value| [Some(value), self.quantised(value)]).flatten()
+    }
+
     /// The value of whose codes another is made.
     fn quantised(&self, value: &str) -> Option<&'a str> {
         let of = |op: &str, made: &str| {
@@ -209,166 +217,8 @@ impl<'a> Pairing<'a> {
         is_one(b) || self.b.quantised(b).is_some_and(is_one)
     }
 
-    /// Pairs what the same operator makes of pairs, if nothing else does, and what the same
-    /// operator takes that makes a pair. Tensors of the names `spared` are left.
-    fn by_structure(&mut self, spared: &HashSet<&str>) {
-        let is_free = |search: &Pairing, a: &str, b: &str| {
-            let is_spared = spared.contains(a) || spared.contains(b);
-            let is_paired = search.pairs.contains_key(a) || search.taken.contains(b);
-            let sizes = search.a.fingerprint(a).zip(search.b.fingerprint(b));
-            let fits =
-                sizes.is_some_and(|(a, b)| a.elements == b.elements && a.is_float == b.is_float);
-            !is_spared && !is_paired && fits
-        };
-        loop {
-            let before = self.pairs.len();
-            let left = self.b.fingerprints.iter().filter(|(name, _)| !self.taken.contains(name));
-            // What an operator makes of a value: a long chain has many nodes of one operator.
-            let mut made_of: HashMap<(Option<&str>, &str), Vec<&str>> = HashMap::new();
-            for (name, _) in left {
-                let first = self.b.operands(name).first().copied();
-                let codes_of = first.and_then(|first| self.b.quantised(first));
-                for operand in first.into_iter().chain(codes_of) {
-                    made_of.entry((self.b.graph.op(name), operand)).or_default().push(name);
-                }
-            }
-            for (name, _) in &self.a.fingerprints {
-                if self.pairs.contains_key(name) {
-                    continue;
-                }
-                let Some(first) = self.a.operands(name).first().copied() else { continue };
-                let first = self.pairs.get(first).map_or(first, |(other, _)| *other);
-                let made = made_of.get(&(self.a.graph.op(name), first));
-                let made = made.into_iter().flatten().copied();
-                let mut alike = made.filter(|other| {
-                    is_free(self, name, other) && self.are_operands_paired(name, other)
-                });
-                if let (Some(other), None) = (alike.next(), alike.next()) {
-                    self.add(name, other, MatchKind::Structure);
-                }
-            }
-            for (name, _) in self.a.fingerprints.iter().rev() {
-                let Some((other, _)) = self.pairs.get(name).copied() else { continue };
-                if self.a.graph.op(name) != self.b.graph.op(other) {
-                    continue;
-                }
-                let (x, y) = (self.a.operands(name), self.b.operands(other));
-                let mut open = x.iter().zip(&y).filter(|(x, y)| !self.is_pair(x, y));
-                if x.len() == y.len()
-                    && let (Some((x, y)), None) = (open.next(), open.next())
-                    && is_free(self, x, y)
-                {
-                    self.add(x, y, MatchKind::Structure);
-                }
-            }
-            if self.pairs.len() == before && !self.by_what_is_left(&is_free) {
-                return;
-            }
-        }
-    }
-
-    /// Pairs a tensor with the only one that is made of the same weight by the same operator; else
-    /// of the same tensors in another order; else of the same tensors by another operator; else of
-    /// one of them. Says whether there was any. A fault in the wiring of a graph is such a pair.
-    fn by_what_is_left(&mut self, is_free: &impl Fn(&Pairing, &str, &str) -> bool) -> bool {
-        let ways: [fn(&Pairing, &str, &str) -> bool; 4] = [
-            |search, a, b| search.is_same_op(a, b) && search.shares_weight(a, b),
-            |search, a, b| search.is_same_op(a, b) && search.are_operands_turned(a, b),
-            |search, a, b| search.is_same_shape(a, b) && search.are_operands_paired(a, b),
-            |search, a, b| search.is_same_op(a, b) && search.shares_operand(a, b),
-        ];
-        let Some(candidates) = self.sharing(is_free) else { return false };
-        for is_alike in ways {
-            let alike = candidates.iter().filter(|(a, b)| is_alike(self, a, b));
-            let alike: Vec<(&str, &str)> = alike.copied().collect();
-            let [mut of_a, mut of_b] = [HashMap::new(), HashMap::new()];
-            for (a, b) in &alike {
-                *of_a.entry(*a).or_insert(0) += 1;
-                *of_b.entry(*b).or_insert(0) += 1;
-            }
-            let is_only =
-                |(a, b): &(&str, &str)| of_a.get(a) == Some(&1) && of_b.get(b) == Some(&1);
-            // The first one only: what is behind it may belong together for better reasons.
-            if let Some((a, b)) = alike.into_iter().find(is_only) {
-                self.add(a, b, MatchKind::Structure);
-                return true;
-            }
-        }
-        false
-    }
-
-    /// What is left of both sides that may belong together, in the order of the reference, and is
-    /// computed of an operand or a weight that does; `None` when too much has been looked at.
-    fn sharing(
-        &mut self,
-        is_free: &impl Fn(&Pairing, &str, &str) -> bool,
-    ) -> Option<Vec<(&'a str, &'a str)>> {
-        let (a, b) = (self.a, self.b);
-        self.budget = self.budget.checked_sub(a.fingerprints.len() + b.fingerprints.len())?;
-        let mut taking: HashMap<&str, Vec<&'a str>> = HashMap::new();
-        for (name, _) in b.fingerprints.iter().filter(|(name, _)| !self.taken.contains(name)) {
-            for value in b.graph.taken(name) {
-                for value in [value.as_str()].into_iter().chain(b.quantised(value)) {
-                    taking.entry(value).or_default().push(name);
-                }
-            }
-        }
-        let mut found = vec![];
-        for (name, _) in a.fingerprints.iter().filter(|(name, _)| !self.pairs.contains_key(name)) {
-            let mut others: Vec<&'a str> = vec![];
-            for value in a.graph.taken(name) {
-                let weight = self.weights.get(value).map(String::as_str);
-                let pair = self.pairs.get(value.as_str()).map(|(other, _)| *other);
-                let input = Some(value.as_str()).filter(|value| a.graph.is_input(value));
-                for value in [weight, pair, input].into_iter().flatten() {
-                    let takers = taking.get(value).map(Vec::as_slice).unwrap_or_default();
-                    if takers.len() > MOST_TAKERS {
-                        continue;
-                    }
-                    self.budget = self.budget.checked_sub(takers.len())?;
-                    others.extend(takers);
-                }
-            }
-            others.sort_unstable();
-            others.dedup();
-            others.retain(|other| is_free(self, name, other));
-            found.extend(others.into_iter().map(|other| (*name, other)));
-        }
-        Some(found)
-    }
-
     fn is_same_op(&self, a: &str, b: &str) -> bool {
         self.a.graph.op(a) == self.b.graph.op(b)
-    }
-
-    fn is_same_shape(&self, a: &str, b: &str) -> bool {
-        let shapes = self.a.fingerprint(a).zip(self.b.fingerprint(b));
-        shapes.is_some_and(|(a, b)| a.shape == b.shape)
-    }
-
-    fn shares_weight(&self, a: &str, b: &str) -> bool {
-        let theirs = self.b.graph.taken(b);
-        let is_there =
-            |name: &String| self.weights.get(name).is_some_and(|name| theirs.contains(name));
-        self.a.graph.taken(a).iter().any(is_there)
-    }
-
-    fn are_operands_turned(&self, a: &str, b: &str) -> bool {
-        let (x, mut y) = (self.a.operands(a), self.b.operands(b));
-        let is_even = x.len() > 1 && x.len() == y.len();
-        is_even
-            && x.iter().all(|x| match y.iter().position(|y| self.is_pair(x, y)) {
-                Some(place) => {
-                    y.remove(place);
-                    true
-                }
-                None => false,
-            })
-    }
-
-    fn shares_operand(&self, a: &str, b: &str) -> bool {
-        let (x, y) = (self.a.operands(a), self.b.operands(b));
-        x.len() > 1 && x.len() == y.len() && x.iter().zip(y).any(|(x, y)| self.is_pair(x, y))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which tensors are the same by their values.
 
 use std::collections::BTreeMap;
+use std::iter::repeat;
 
 use super::fingerprint::{ALIKE, AlikePlaces, Fingerprint, Likeness};
 use super::{MatchKind, Pair, Pairing};
@@ -9,12 +10,18 @@ use super::{MatchKind, Pair, Pairing};
 /// all are.
 const MOST_ALIKE: usize = 256;
 
-/// As many places, of some in their order, as are looked at: those nearest to one.
-fn nearest(places: &[usize], wanted: f64) -> &[usize] {
-    let before = places.partition_point(|place| (*place as f64) < wanted);
-    let last = places.len().saturating_sub(MOST_ALIKE);
-    let first = before.saturating_sub(MOST_ALIKE / 2).min(last);
-    places.get(first..).map_or(&[], |rest| rest.get(..MOST_ALIKE).unwrap_or(rest))
+/// Of places in their order those that count, as many as are looked at: the nearest ones to a place
+/// among all.
+fn nearest(places: &[usize], wanted: f64, counts: impl Fn(usize) -> bool) -> Vec<usize> {
+    let middle = places.partition_point(|place| (*place as f64) < wanted);
+    let (before, behind) = places.split_at(middle);
+    let both = before.iter().rev().map(Some).chain(repeat(None));
+    let both = both.zip(behind.iter().map(Some).chain(repeat(None)));
+    let outwards = both.take(before.len().max(behind.len())).flat_map(|(x, y)| [x, y]);
+    let counting = outwards.flatten().copied().filter(|place| counts(*place));
+    let mut found: Vec<usize> = counting.take(MOST_ALIKE).collect();
+    found.sort_unstable();
+    found
 }
 
 impl Pairing<'_> {
@@ -39,14 +46,14 @@ impl Pairing<'_> {
                 let alike = alike.map(|alike| alike.of_those_like(fingerprint)).unwrap_or_default();
                 let is_free = |place: &&usize| may_share || !is_it(&is_taken, **place);
                 let free: Vec<usize> = alike.iter().filter(is_free).copied().collect();
-                for &place in nearest(&free, depth * b.len() as f64) {
+                let is_same_op = |place: usize| op == ops.get(place).copied().flatten();
+                let may_be = |place: usize| {
+                    let is_told = fingerprint.is_telling || is_same_op(place);
+                    is_told && b.get(place).is_some_and(|(_, theirs)| fingerprint.may_be(theirs))
+                };
+                for place in nearest(&free, depth * b.len() as f64, may_be) {
                     let Some((other, theirs)) = b.get(place) else { continue };
-                    let is_same_op = op == ops.get(place).copied().flatten();
-                    let is_told = fingerprint.is_telling || is_same_op;
-                    let is_kind = is_told && fingerprint.is_float == theirs.is_float;
-                    if !is_kind || !fingerprint.may_be(theirs) {
-                        continue;
-                    }
+                    let is_same_op = is_same_op(place);
                     let is_named = is_it(&is_known, place) && name != other && !may_share;
                     let likeness = fingerprint.likeness(theirs);
                     let least = if may_share { likeness.same } else { likeness.near };
@@ -94,17 +101,18 @@ impl Pairing<'_> {
             let is_left = |place: &&usize| left.get(**place) == Some(&true);
             let alike: Vec<usize> = alike.iter().filter(is_left).copied().collect();
             let depth = self.a.depth(name);
-            for place in nearest(&alike, depth * self.b.fingerprints.len() as f64) {
-                let Some((other, theirs)) = self.b.fingerprints.get(*place) else { continue };
-                if fingerprint.is_float != theirs.is_float || !fingerprint.may_be(theirs) {
-                    continue;
-                }
+            let theirs = &self.b.fingerprints;
+            let may_be = |place: usize| {
+                theirs.get(place).is_some_and(|(_, theirs)| fingerprint.may_be(theirs))
+            };
+            for place in nearest(&alike, depth * theirs.len() as f64, may_be) {
+                let Some((other, theirs)) = theirs.get(place) else { continue };
                 let likeness = fingerprint.likeness(theirs);
                 let apart = -(depth - self.b.depth(other)).abs();
                 let is_best =
-                    best.get(place).is_none_or(|best| (likeness, apart) > (best.0, best.1));
+                    best.get(&place).is_none_or(|best| (likeness, apart) > (best.0, best.1));
                 if likeness.same >= ALIKE && is_best {
-                    best.insert(*place, (likeness, apart, name));
+                    best.insert(place, (likeness, apart, name));
                 }
             }
         }

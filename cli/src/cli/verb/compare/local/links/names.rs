@@ -108,18 +108,16 @@ impl<'a> Hints<'a> {
         constant.map(|(x, y)| (x.as_str(), y.as_str(), self.is_one_constant(x, y))).collect()
     }
 
-    /// Whether what one node divides by another one that makes the same multiplies by, or the other
+    /// What one node divides by, with each factor of another one that makes the same, or the other
     /// way round.
-    fn is_reciprocal(&self, name: &str, own: &str) -> bool {
-        let is_factor = |ran: &Ran, op: &str, held: &str| {
-            ran.op == op && ran.inputs.get(1).is_some_and(|input| input == held)
+    fn reciprocals(&self) -> HashSet<(&'a str, &'a str)> {
+        let is_turned =
+            |(x, y): &(&Ran, &Ran)| matches!((&*x.op, &*y.op), ("Div", "Mul") | ("Mul", "Div"));
+        let of = |(x, y): (&'a Ran, &'a Ran)| {
+            let factor = x.inputs.get(1);
+            factor.into_iter().flat_map(|x| y.inputs.iter().map(|y| (x.as_str(), y.as_str())))
         };
-        self.both().any(|(x, y)| {
-            let is_turned = |p, q| {
-                is_factor(x, p, name) && y.op == q && y.inputs.iter().any(|held| held == own)
-            };
-            is_turned("Div", "Mul") || is_turned("Mul", "Div")
-        })
+        self.both().filter(is_turned).flat_map(of).collect()
     }
 
     /// What the constants are called. One that has other values than that of its name is another,
@@ -132,15 +130,24 @@ impl<'a> Hints<'a> {
         has_names: bool,
     ) -> Counterparts {
         let taken = self.constants();
+        let [mut of_reference, mut of_conversion] =
+            [(); 2].map(|()| HashMap::<&str, Vec<_>>::new());
+        for (x, y, _) in taken.iter().filter(|(.., is_same)| *is_same) {
+            of_reference.entry(x).or_default().push(*y);
+            of_conversion.entry(y).or_default().push(*x);
+        }
+        let both: HashSet<(&str, &str)> = taken.iter().map(|(x, y, _)| (*x, *y)).collect();
+        let reciprocals = self.reciprocals();
         let is_stranger = |name: &&String| {
-            let Some(own) = self.weights.get(*name) else { return false };
-            let is_elsewhere = |(x, y, is_same): &(&str, &str, bool)| {
-                *is_same && (*x == name.as_str()) != (*y == own.as_str())
+            let (name, Some(own)) = (name.as_str(), self.weights.get(*name)) else { return false };
+            let own = own.as_str();
+            let stands_for = |all: &HashMap<&str, Vec<&str>>, x, y| {
+                all.get(x).is_some_and(|all| all.iter().any(|other| *other != y))
             };
-            let is_taken = || taken.iter().any(|(x, y, _)| x == name && y == own);
-            taken.iter().any(is_elsewhere)
-                || self.is_reciprocal(name, own)
-                || !has_names && !is_taken()
+            stands_for(&of_reference, name, own)
+                || stands_for(&of_conversion, own, name)
+                || reciprocals.contains(&(name, own))
+                || !has_names && !both.contains(&(name, own))
         };
         let strangers: HashSet<String> = changed.iter().filter(is_stranger).cloned().collect();
         let mut weights = self.weights.clone();

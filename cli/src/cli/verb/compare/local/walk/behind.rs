@@ -103,8 +103,7 @@ impl Walk<'_> {
             for name in made {
                 let site = self.sites.get(name);
                 behind.extend(site.map(|_| name.as_str()));
-                if site.is_none_or(|site| !site.is_replaced) {
-                    reached.insert(name);
+                if site.is_none_or(|site| !site.is_replaced) && reached.insert(name) {
                     places.extend(self.order.takers(name, place + 1));
                 }
             }

@@ -15,7 +15,10 @@ impl NodeOrder {
     /// Adds a node that has run behind all others.
     pub(super) fn push(&mut self, taken: Vec<String>, made: Vec<String>) {
         for name in &taken {
-            self.takers.entry(name.clone()).or_default().push(self.nodes.len());
+            match self.takers.get_mut(name) {
+                Some(takers) => takers.push(self.nodes.len()),
+                None => drop(self.takers.insert(name.clone(), vec![self.nodes.len()])),
+            }
         }
         self.nodes.push((taken, made));
     }
