@@ -269,4 +269,42 @@ mod tests {
         }
         Ok(())
     }
+
+    /// More tensors are made of a value than tell one from another.
+    const MANY: usize = 100;
+
+    /// Sums of inputs, each called by a number.
+    fn sums(letter: char, operands: &[[&str; 2]]) -> ModelProto {
+        let node = |(place, operands): (usize, &[&str; 2])| NodeProto {
+            op_type: "Add".into(),
+            input: operands.map(String::from).into(),
+            output: vec![format!("{letter}{place}")],
+            ..NodeProto::default()
+        };
+        let named = |name: &str| ValueInfoProto { name: name.into(), ..ValueInfoProto::default() };
+        let node = operands.iter().enumerate().map(node).collect();
+        let input = ["x", "y", "z"].map(named).into();
+        let graph = Some(GraphProto { input, node, ..GraphProto::default() });
+        ModelProto { graph, ..ModelProto::default() }
+    }
+
+    #[test]
+    fn one_operand_makes_no_pair_where_others_share_the_other_one() -> TractResult<()> {
+        for others in [0, 1, MANY] {
+            let mut operands = vec![["z", "y"]];
+            operands.resize(1 + others, ["x", "z"]);
+            let models = [sums('a', &[["x", "y"]]), sums('b', &operands)];
+            let [a, b] = models.each_ref().map(MainGraph::of);
+            let (of_a, of_b) = (a.made(), b.made());
+            let values: Vec<Tensor> = (0..=others).map(|place| tensor0(place as f32)).collect();
+            let lone = tensor0(-1.0f32);
+            let ty = ElementType::Float;
+            let seen_a = [Seen { name: &of_a[0], ty, tensor: &lone }];
+            let seen_b = zip(of_b.iter(), &values).map(|(name, tensor)| Seen { name, ty, tensor });
+            let seen_b: Vec<Seen> = seen_b.collect();
+            let found = pairs((&a, &seen_a), (&b, &seen_b), (&[], false), &HashMap::new())?;
+            assert_eq!(found.len(), usize::from(others == 0), "{others}");
+        }
+        Ok(())
+    }
 }
