@@ -60,7 +60,7 @@ impl MatrixSource for CodeMatrix {
             let place = (self.layout, first);
             self.quantization.make_part(codes, &self.prepared, place, bytes)
         };
-        if let Some(mut rows) = late::reader::row_reader(codes)?.filter(|rows| !rows.is_turned) {
+        if let Some(mut rows) = late::reader::upright_reader(codes)? {
             let mut held = Tensor::zero_dt(codes.datum_type(), &[0])?;
             return Ok(Box::new(move |before, bytes| {
                 let (first, count) = (before / written, bytes.len() / written);

@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow, ensure};
 use tract_onnx::prelude::{TVec, Tensor, TractResult};
 
 use super::late::PIECE;
-use super::late::reader::{RowReader, row_reader};
+use super::late::reader::{RowReader, upright_reader};
 use super::memory::Memory;
 use super::output::{self, Scaling};
 use crate::cast::element_type::ElementType;
@@ -155,7 +155,7 @@ impl Quantization {
             Some(zero_point) => Some(zero_point.try_as_plain_ram()?.as_bytes()),
             None => None,
         };
-        let scales = match row_reader(scale)?.filter(|rows| !rows.is_turned) {
+        let scales = match upright_reader(scale)? {
             Some(rows) => self.late_scales(rows, scale)?,
             None => self.reader.scales(self.level, scale.try_as_plain_ram()?.as_bytes()),
         };

@@ -23,6 +23,11 @@ pub(crate) fn row_reader(tensor: &Tensor) -> TractResult<Option<RowReader<'_>>> 
     Ok(Some(RowReader { matrix, read, is_turned: *is_turned }))
 }
 
+/// The same of a late matrix whose rows these are; `None` of a transpose as well.
+pub(crate) fn upright_reader(tensor: &Tensor) -> TractResult<Option<RowReader<'_>>> {
+    Ok(row_reader(tensor)?.filter(|rows| !rows.is_turned))
+}
+
 impl RowReader<'_> {
     /// How many rows the source has, and how many elements each.
     pub(crate) fn shape(&self) -> [usize; 2] {
@@ -46,8 +51,7 @@ impl LateReader<'_> {
     /// now or in another shape, and of a transpose
     /// ([`untransposed`](crate::tensor_proto::untransposed)). Fails when its file cannot be opened.
     pub fn of(tensor: &Tensor) -> Result<Option<LateReader<'_>>> {
-        let rows = row_reader(tensor).map_err(Error::of)?;
-        Ok(rows.filter(|rows| !rows.is_turned).map(LateReader))
+        Ok(upright_reader(tensor).map_err(Error::of)?.map(LateReader))
     }
 
     /// Fills a buffer with elements that stand one behind the other in row-major order, from the

@@ -83,7 +83,8 @@ pub(crate) struct NumberReader<'a> {
 
 /// The elements of a matrix that stays in its file that were read last.
 struct LateElements<'a> {
-    /// What reads them; without it the matrix is the transpose of that of its file.
+    /// What reads them; without it the matrix is the transpose of that of its file, or has other
+    /// rows than that.
     reader: Option<LateReader<'a>>,
     /// The place of the first of them, and how many there are.
     first: usize,
@@ -243,6 +244,22 @@ pub(crate) mod tests {
         Ok(())
     }
 
+    /// What stands behind a matrix in its file is no element of it.
+    #[test]
+    fn no_more_is_read_than_the_matrix_has() -> TractResult<()> {
+        let (folder, (_, tensor)) = counting(SIZES[0])?;
+        let mut file = std::fs::File::options().append(true).open(folder.path().join("w"))?;
+        std::io::Write::write_all(&mut file, &[1; 64])?;
+        let mut reader = LateReader::of(&tensor)?.context("a matrix in its file")?;
+        let mut read = [0; 8];
+        reader.read(tensor.len() - 2, &mut read)?;
+        assert_eq!(read[4..], (tensor.len() as f32 - 1.0).to_le_bytes());
+        assert!(reader.read(tensor.len() - 1, &mut read).is_err());
+        assert!(reader.read(tensor.len() - 1, &mut read[..5]).is_err());
+        assert!(reader.read(usize::MAX, &mut read).is_err());
+        Ok(())
+    }
+
     #[test]
     fn floats_are_those_of_their_places() -> TractResult<()> {
         for sizes in SIZES {
@@ -262,7 +279,13 @@ pub(crate) mod tests {
             assert!(late.as_plain_ram().is_none() && plain.as_plain_ram().is_some());
         }
         let [rows, columns] = SIZES[0];
-        for shape in [&[1, rows, columns][..], &[rows * columns], &[rows / 4, 4, columns]] {
+        let others: [&[usize]; 4] = [
+            &[1, rows, columns],
+            &[rows * columns],
+            &[rows / 4, 4, columns],
+            &[rows / 2, 2 * columns],
+        ];
+        for shape in others {
             let (_folder, (ty, late)) = counting(SIZES[0])?;
             let late = Tensor::clone(&late).into_shape(shape)?;
             let mut reader = NumberReader::of(ty, &late);

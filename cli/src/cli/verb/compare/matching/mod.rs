@@ -270,6 +270,27 @@ mod tests {
         Ok(())
     }
 
+    /// Of many that are alike each belongs to the one of its depth.
+    #[test]
+    fn a_long_chain_whose_values_come_to_rest_is_paired_by_depth() -> TractResult<()> {
+        const COUNT: usize = 500;
+        let models = [chain('a', COUNT, None), chain('b', 2 * COUNT, None)];
+        let [a, b] = models.each_ref().map(MainGraph::of);
+        let (of_a, of_b) = (a.made(), b.made());
+        let rest = tensor1(&(0..16).map(|x| x as f32).collect::<Vec<f32>>());
+        let seen = |name| Seen { name, ty: ElementType::Float, tensor: &rest };
+        let seen_a: Vec<Seen> = of_a.iter().map(|name| seen(name.as_str())).collect();
+        let seen_b: Vec<Seen> = of_b.iter().map(|name| seen(name.as_str())).collect();
+        let found = pairs((&a, &seen_a), (&b, &seen_b), (&[], false), &HashMap::new())?;
+        assert_eq!(found.len(), 2 * COUNT);
+        // What is left of the conversion comes behind them.
+        for (place, pair) in found.iter().take(COUNT).enumerate() {
+            assert_eq!(pair.how, MatchKind::SameValues);
+            assert_eq!([&pair.reference, &pair.converted], [&of_a[place], &of_b[2 * place]]);
+        }
+        Ok(())
+    }
+
     /// More tensors are made of a value than tell one from another.
     const MANY: usize = 100;
 
