@@ -42,15 +42,27 @@ pub(crate) trait Lane:
     /// The least number that is not subnormal.
     const LEAST_NORMAL: Self;
 
+    /// The bits of a number that is not negative. They order as such numbers do, and those of a NaN
+    /// come behind all others.
+    type Bits: Copy + Default + Ord;
+
     fn size(self) -> Self;
+
+    /// The bits of its size.
+    fn size_bits(self) -> Self::Bits;
+
+    /// The number of such bits.
+    fn of_bits(bits: Self::Bits) -> Self;
 
     /// The nearest number to a real one.
     fn of(x: f64) -> Self;
 }
 
 macro_rules! lanes {
-    ($($lane:ident)*) => {$(
+    ($($lane:ident $bits:ident)*) => {$(
         impl Lane for $lane {
+            type Bits = $bits;
+
             const ROUNDED: f64 = $lane::EPSILON as f64;
             const LARGEST: $lane = $lane::MAX;
             const LEAST_NORMAL: $lane = $lane::MIN_POSITIVE;
@@ -61,6 +73,16 @@ macro_rules! lanes {
             }
 
             #[inline(always)]
+            fn size_bits(self) -> $bits {
+                self.abs().to_bits()
+            }
+
+            #[inline(always)]
+            fn of_bits(bits: $bits) -> $lane {
+                $lane::from_bits(bits)
+            }
+
+            #[inline(always)]
             fn of(x: f64) -> $lane {
                 x as $lane
             }
@@ -68,7 +90,36 @@ macro_rules! lanes {
     )*};
 }
 
-lanes!(f32 f64);
+lanes!(f32 u32 f64 u64);
+
+/// What numbers come to that stand in the place of others.
+pub(crate) struct Replaced<T> {
+    /// How many are the same as before, and how many are 0 and were not.
+    pub(crate) exact: u64,
+    pub(crate) flushed: u64,
+    /// The largest difference, as the type rounds it, and the largest magnitude before; NaN where
+    /// one of them is.
+    pub(crate) farthest: T,
+    pub(crate) largest: T,
+}
+
+impl<T: Lane> Replaced<T> {
+    /// Of fewer than 2³² numbers.
+    #[inline(always)]
+    pub(crate) fn of((before, after): (&[T], &[T])) -> Replaced<T> {
+        let (mut exact, mut flushed) = (0u32, 0u32);
+        let [mut farthest, mut largest] = [T::Bits::default(); 2];
+        for (x, y) in zip(before, after) {
+            exact += u32::from(x == y);
+            flushed += u32::from((*y == T::default()) & (x != y));
+            farthest = farthest.max((*x - *y).size_bits());
+            largest = largest.max(x.size_bits());
+        }
+        let [exact, flushed] = [exact, flushed].map(u64::from);
+        let [farthest, largest] = [farthest, largest].map(T::of_bits);
+        Replaced { exact, flushed, farthest, largest }
+    }
+}
 
 /// What becomes of values by which several of them go on side by side, and none waits for another.
 #[inline(always)]
@@ -148,6 +199,37 @@ mod tests {
             let numbers = (0..count).map(|place| -(place as f64));
             let values: Vec<f64> = numbers.flat_map(|x| [x, odd[count % 3]]).collect();
             assert_eq!(finite_peak(&values), count.saturating_sub(1) as f64);
+        }
+    }
+    /// Of every count on, and with a NaN, an infinity or a zero of either sign at each place.
+    #[test]
+    fn numbers_in_the_place_of_others_are_counted() {
+        let zero = |x: f32| x == 0.0;
+        for count in 0..3 * SIDE_BY_SIDE + 3 {
+            let before: Vec<f32> = (0..count).map(|at| at as f32 - 5.0).collect();
+            for (place, odd) in (0..count)
+                .flat_map(|at| [0.0, -0.0, 2.0, f32::NAN, f32::INFINITY].map(|odd| (at, odd)))
+            {
+                let mut after = before.clone();
+                after[place] = odd;
+                let found = Replaced::of((&before, &after));
+                let pairs = || zip(&before, &after);
+                assert_eq!(found.exact, pairs().filter(|(x, y)| x == y).count() as u64);
+                let is_flushed = |(x, y): &(&f32, &f32)| zero(**y) && !zero(**x);
+                assert_eq!(found.flushed, pairs().filter(is_flushed).count() as u64);
+                let farthest = (before[place] - odd).abs();
+                assert!(found.farthest == farthest || odd.is_nan() && found.farthest.is_nan());
+                assert_eq!(
+                    found.largest,
+                    before.iter().fold(0.0, |most: f32, x| most.max(x.abs()))
+                );
+                let other = Replaced::of((&after, &before));
+                assert_eq!(
+                    (other.exact, other.farthest.to_bits()),
+                    (found.exact, found.farthest.to_bits())
+                );
+                assert!(!odd.is_nan() || other.largest.is_nan());
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use tract_onnx_cast::audit::{Number, Reach};
 
 use crate::cli::found::finding::Code;
 use crate::cli::measure::elements::{Elements, parts};
-use crate::cli::measure::lanes::{AT_ONCE, Lane, SIDE_BY_SIDE, as_real, greatest};
+use crate::cli::measure::lanes::{AT_ONCE, Lane, Replaced, SIDE_BY_SIDE, as_real, greatest};
 use crate::cli::tensor::rounded;
 
 /// A bias in 32 bits has the scale of the products that it is added to, and need not use all of its
@@ -122,6 +122,28 @@ impl Grid {
         }
     }
 
+    /// Counts what became of values, and finds the largest magnitude of the first ones, where each
+    /// is within a step by the largest magnitude that is known; `None` where one is not, or what is
+    /// near depends on its own size as well.
+    #[inline(always)]
+    pub(super) fn within_a_step<T: Lane>(
+        &self,
+        (x, y): (&[T], &[T]),
+        (peak, known): (f64, f64),
+    ) -> Option<(Rounded, f64)> {
+        let step = below::<T>(self.distance(peak));
+        let is_of_steps = self.unit.is_none() && self.relative == 0.0;
+        if !is_of_steps || !(T::LEAST_NORMAL..=T::LARGEST).contains(&step) {
+            return None;
+        }
+        let Replaced { exact, flushed, farthest, largest } = Replaced::of((x, y));
+        (farthest <= step).then(|| {
+            let farthest = as_real(farthest, (x, y), known);
+            let near = x.len() as u64 - exact;
+            (Rounded { exact, near, flushed, farthest }, largest.into())
+        })
+    }
+
     /// Counts what became of so many values, as far as they are numbers, a row at a time: rows that
     /// have a value which asks for a closer look are left. `farthest` is the largest difference
     /// that is known already.
@@ -165,8 +187,6 @@ impl Grid {
     /// closer look, or what is behind the last that are taken together.
     #[inline(always)]
     fn rounded<T: Lane>(&self, (x, y): (&[T], &[T]), (peak, known): (f64, f64)) -> Option<Rounded> {
-        // What is near by less than that, as its type rounds it, is near.
-        let below = |x: f64| T::of(x * (1.0 - 4.0 * T::ROUNDED));
         let (relative, step) = match self.unit {
             None => (below(self.relative), below(self.distance(peak))),
             Some(_) => (T::default(), T::default()),
@@ -214,6 +234,12 @@ impl Grid {
             None => error <= self.relative * magnitude + self.distance(peak),
         }
     }
+}
+
+/// What is near by less than that, as its type rounds it, is near.
+#[inline(always)]
+fn below<T: Lane>(x: f64) -> T {
+    T::of(x * (1.0 - 4.0 * T::ROUNDED))
 }
 
 /// The type of half precision that holds all values of a wider weight: it has been rounded, and

@@ -95,6 +95,14 @@ impl Most {
 
     #[inline(always)]
     fn add<T: Lane>(&mut self, places: &Range<usize>, (x, y): (&[T], &[T]), grid: &Grid) {
+        let known = (self.peak, self.near.farthest);
+        if [x.len(), y.len()] == [places.len(); 2]
+            && let Some((rounded, peak)) = grid.within_a_step((x, y), known)
+        {
+            self.peak = self.peak.max(peak);
+            self.near.add(&rounded);
+            return;
+        }
         self.peak = self.peak.max(finite_peak(x));
         let (start, left) = (places.start, &mut self.left);
         let known = (self.peak, self.near.farthest);

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use tract_onnx_cast::kernel::Level;
 
-use crate::cli::measure::lanes::{AT_ONCE, Lane, SIDE_BY_SIDE, as_real, greatest, summed};
+use crate::cli::measure::lanes::{AT_ONCE, Lane, Replaced, SIDE_BY_SIDE, as_real, summed};
 use crate::cli::measure::weight::grid::Rounded;
 use crate::cli::measure::weight::steps::CodeScales;
 
@@ -36,9 +36,6 @@ pub(super) struct NearestPart {
     pub(super) peak: f64,
     pub(super) bound: f64,
 }
-
-/// So many sizes are compared side by side.
-const SIZES: usize = 32;
 
 impl<'a> NearestReader<'a> {
     pub(super) fn of(half_steps: &'a CodeScales) -> NearestReader<'a> {
@@ -116,17 +113,10 @@ impl NearestCodes {
     fn add<T: Lane>(&mut self, (want, got): (&[T], &[T])) -> (Rounded, f64) {
         let (mut rounded, mut peak) = (Rounded::default(), T::default());
         for (want, got) in zip(want.chunks(AT_ONCE), got.chunks(AT_ONCE)) {
-            let count = |is_it: fn(&T, &T) -> bool| {
-                u64::from(
-                    zip(want, got).map(|(want, got)| u32::from(is_it(want, got))).sum::<u32>(),
-                )
-            };
-            let exact = count(|want, got| want == got);
-            let flushed = count(|want, got| (want != got) & (*got == T::default()));
-            let farthest = as_real(farthest_in((want, got)), (want, got), self.largest);
+            let Replaced { exact, flushed, farthest, largest } = Replaced::of((want, got));
+            let farthest = as_real(farthest, (want, got), self.largest);
             rounded.add(&Rounded { exact, near: want.len() as u64 - exact, flushed, farthest });
-            let of_part = largest_in(want);
-            peak = if of_part > peak { of_part } else { peak };
+            peak = if largest > peak { largest } else { peak };
             let [noise, power] = powers((want, got));
             self.noise += noise;
             self.power += power;
@@ -163,40 +153,6 @@ fn squares<'a, T: Lane + 'a>(
         }
     }
     [noise, power]
-}
-
-/// By how much the farthest value is off, as its type rounds that.
-#[inline(always)]
-fn farthest_in<T: Lane>((want, got): (&[T], &[T])) -> T {
-    let [all, others] = [want, got].map(<[T]>::as_chunks::<SIZES>);
-    let off = |(want, got): (&[T; SIZES], &[T; SIZES])| {
-        let mut off = *got;
-        for side in 0..SIZES {
-            off[side] = off[side] - want[side];
-        }
-        off
-    };
-    let rest = off((&padded(all.1), &padded(others.1)));
-    largest_of(zip(all.0, others.0).map(off).chain(once(rest)))
-}
-
-/// The largest magnitude.
-#[inline(always)]
-fn largest_in<T: Lane>(numbers: &[T]) -> T {
-    let (all, rest) = numbers.as_chunks::<SIZES>();
-    largest_of(all.iter().copied().chain(once(padded(rest))))
-}
-
-#[inline(always)]
-fn largest_of<T: Lane>(numbers: impl Iterator<Item = [T; SIZES]>) -> T {
-    let mut most = [T::default(); SIZES];
-    for numbers in numbers {
-        for side in 0..SIZES {
-            let size = numbers[side].size();
-            most[side] = if size > most[side] { size } else { most[side] };
-        }
-    }
-    greatest(&most)
 }
 
 /// Some numbers, and zeros behind them.
