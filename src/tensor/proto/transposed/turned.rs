@@ -84,12 +84,14 @@ impl Rows<'_> {
                 );
                 let at = (left - within.start) * behind + first + group * SIDE;
                 let made = turned.get_mut(at..)?.chunks_mut(behind.max(1));
-                let columns =
-                    (0..SIDE * SIDE).map(|at| squares[at % SIDE][at / SIDE].to_le_bytes());
-                for (column, made) in columns.zip(made.take(within.end - left)) {
-                    match made.first_chunk_mut().filter(|_| count == SIDE) {
-                        Some(made) => *made = column,
-                        None => made.get_mut(..count)?.copy_from_slice(column.get(..count)?),
+                let mut made = made.take(within.end - left);
+                for at in 0..SIDE {
+                    for (row, made) in squares.iter().zip(&mut made) {
+                        let column = row[at].to_le_bytes();
+                        match count {
+                            SIDE => *made.first_chunk_mut()? = column,
+                            _ => made.get_mut(..count)?.copy_from_slice(column.get(..count)?),
+                        }
                     }
                 }
             }
