@@ -11,7 +11,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{Number, Numbers};
 use tract_onnx_cast::{ElementType, Family, tensor_proto};
 
-use crate::cli::measure::reals::NumberReader;
+use crate::cli::measure::reals::{NumberReader, pieces};
 use crate::cli::measure::value::part;
 use crate::cli::tensor::NamedTensor;
 
@@ -263,7 +263,7 @@ fn section(proto: &TensorProto, offset: usize, (start, count): (usize, usize)) -
 
 /// All places, as many at once as are read.
 pub(super) fn parts(length: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..length).step_by(PART).map(move |start| start..length.min(start + PART))
+    pieces(0..length, PART)
 }
 
 #[cfg(test)]

@@ -2,38 +2,63 @@
 
 use std::ops::Range;
 
+use anyhow::{Context, ensure};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{Number, Numbers, Reach};
 use tract_onnx_cast::{ElementType, Family};
 
-/// The exact values of a tensor.
-pub(crate) enum ExactValues {
+use crate::cli::measure::value::part;
+
+/// The exact values of some of a tensor's elements.
+pub(crate) struct ExactValues {
+    /// The place of the first of them.
+    first: usize,
+    values: Values,
+}
+
+enum Values {
     Numbers(Numbers),
     Texts(Vec<String>),
 }
 
 impl ExactValues {
-    pub(crate) fn of(ty: ElementType, tensor: &Tensor) -> TractResult<ExactValues> {
-        Ok(match ty.family() {
-            Family::Text => ExactValues::Texts(tensor.try_as_plain_ram()?.as_slice()?.to_vec()),
-            _ => ExactValues::Numbers(Numbers::of(ty, tensor)?),
-        })
+    /// Of the elements at some places, in row-major order. Fails when the tensor does not have
+    /// them, or is not of its type's carrier.
+    pub(crate) fn of(
+        ty: ElementType,
+        tensor: &Tensor,
+        places: Range<usize>,
+    ) -> TractResult<ExactValues> {
+        let (carrier, got) = (ty.datum_type(), tensor.datum_type());
+        ensure!(got == carrier, "a tensor of {ty} is held in {carrier:?}, not {got:?}");
+        let first = places.start;
+        let values = match ty.family() {
+            Family::Text => {
+                let texts = tensor.try_as_plain_ram()?.as_slice::<String>()?.get(places);
+                Values::Texts(texts.context("the tensor is shorter than its shape")?.to_vec())
+            }
+            _ => Values::Numbers(Numbers::of(ty, &part(ty, tensor, places)?)?),
+        };
+        Ok(ExactValues { first, values })
     }
 
-    /// Some of them, where they are no integers of 64 bits and no text.
+    /// Those at some of these places, where they are no integers of 64 bits and no text.
     pub(crate) fn reals(&self, places: Range<usize>) -> Option<&[f64]> {
-        match self {
-            ExactValues::Numbers(numbers) => numbers.reals()?.get(places),
-            ExactValues::Texts(_) => None,
+        let start = places.start.checked_sub(self.first)?;
+        match &self.values {
+            Values::Numbers(numbers) => numbers.reals()?.get(start..places.end - self.first),
+            Values::Texts(_) => None,
         }
     }
 
-    pub(crate) fn element(&self, index: usize) -> Element<'_> {
-        match self {
-            ExactValues::Numbers(numbers) => {
+    /// That at one of these places.
+    pub(crate) fn element(&self, place: usize) -> Element<'_> {
+        let index = place.wrapping_sub(self.first);
+        match &self.values {
+            Values::Numbers(numbers) => {
                 Element::Number(numbers.get(index).unwrap_or(Number::from(f64::NAN)))
             }
-            ExactValues::Texts(texts) => Element::Text(texts.get(index).map_or("", String::as_str)),
+            Values::Texts(texts) => Element::Text(texts.get(index).map_or("", String::as_str)),
         }
     }
 }

@@ -19,7 +19,12 @@ const BLOCK: usize = 1 << 10;
 
 /// All places, as many at once as are looked at.
 pub(crate) fn blocks(length: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..length).step_by(BLOCK).map(move |start| start..length.min(start + BLOCK))
+    pieces(0..length, BLOCK)
+}
+
+/// Places, so many at once.
+pub(crate) fn pieces(all: Range<usize>, count: usize) -> impl Iterator<Item = Range<usize>> {
+    all.clone().step_by(count).map(move |start| start..all.end.min(start + count))
 }
 
 /// All elements as numbers; `None` for text.

@@ -20,9 +20,13 @@ use crate::cli::measure::lanes::AT_ONCE;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::SourceRange;
 use crate::cli::measure::reach;
+use crate::cli::measure::reals::pieces;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::measure::value::{coordinates, shown};
 use crate::cli::tensor::NamedTensor;
+
+/// How many elements are widened at once: they stay in a near cache.
+const PART: usize = 16 * AT_ONCE;
 
 /// What has been found about one tensor, over all sets.
 pub(crate) struct Metrics {
@@ -117,21 +121,19 @@ impl Metrics {
             self.refuse(format!("{} cannot be compared with {}", reference.ty, converted.ty));
             return Ok(());
         }
-        let (x, y) = (
-            ExactValues::of(reference.ty, &reference.tensor)?,
-            ExactValues::of(converted.ty, &converted.tensor)?,
-        );
-        let length = reference.tensor.len();
-        for start in (0..length).step_by(AT_ONCE) {
-            let places = start..length.min(start + AT_ONCE);
-            if !self.finite(x.reals(places.clone()), y.reals(places.clone())) {
-                self.each(places, (&x, &y), (reference, converted))?;
+        for part in pieces(0..reference.tensor.len(), PART) {
+            let exact = |side: &NamedTensor| ExactValues::of(side.ty, &side.tensor, part.clone());
+            let (x, y) = (exact(reference)?, exact(converted)?);
+            for places in pieces(part, AT_ONCE) {
+                if !self.finite(x.reals(places.clone()), y.reals(places.clone())) {
+                    self.each(places, (&x, &y), (reference, converted))?;
+                }
             }
         }
         if let Some(ranking) = &mut self.ranking
             && matches!(reference.ty.family(), Family::Float(_))
         {
-            ranking.add(&x, &y, a);
+            ranking.add(reference, converted)?;
         }
         self.tensor.elements += reference.tensor.len() as u64;
         self.range.merge(&audit::range(reference.ty, &reference.tensor)?);

@@ -4,10 +4,14 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::audit::Number;
 
+use super::PART;
 use crate::cli::measure::exact::ExactValues;
 use crate::cli::measure::number::Num;
+use crate::cli::measure::reals::pieces;
+use crate::cli::tensor::NamedTensor;
 
 /// The signal's power and the noise's, over all elements that are finite on both sides.
 #[derive(Default, Clone, Copy)]
@@ -62,25 +66,33 @@ pub(super) struct Ranking {
 }
 
 impl Ranking {
-    pub(super) fn add(&mut self, x: &ExactValues, y: &ExactValues, shape: &[usize]) {
+    /// Adds the rows of two tensors of one shape. Fails when one is not of its type's carrier.
+    pub(super) fn add(&mut self, x: &NamedTensor, y: &NamedTensor) -> TractResult<()> {
+        let shape = x.tensor.shape();
         let Some(length) = shape.last().copied().filter(|length| (2..=LONGEST).contains(length))
         else {
-            return;
+            return Ok(());
         };
         let rows: usize = shape.iter().rev().skip(1).product();
-        for row in 0..rows {
-            let places = row * length..(row + 1) * length;
-            let (Some(x), Some(y)) = (numbers(x, places.clone()), numbers(y, places)) else {
-                return;
-            };
-            let largest = (largest(&x, FEW), largest(&y, FEW));
-            let agreeing = |count: usize| agrees((&x, &y), (&largest.0, &largest.1), count) as u64;
-            self.rows += 1;
-            self.first += agreeing(1);
-            if length > FEW {
-                self.few_rows += FEW as u64;
-                self.few += agreeing(FEW);
-            }
+        for some in pieces(0..rows, (PART / length).max(1)) {
+            let places = some.start * length..some.end * length;
+            let exact = |side: &NamedTensor| ExactValues::of(side.ty, &side.tensor, places.clone());
+            let both = (exact(x)?, exact(y)?);
+            some.for_each(|row| self.add_row(&both, row * length..(row + 1) * length));
+        }
+        Ok(())
+    }
+
+    fn add_row(&mut self, (x, y): &(ExactValues, ExactValues), places: Range<usize>) {
+        let length = places.len();
+        let (Some(x), Some(y)) = (numbers(x, places.clone()), numbers(y, places)) else { return };
+        let largest = (largest(&x, FEW), largest(&y, FEW));
+        let agreeing = |count: usize| agrees((&x, &y), (&largest.0, &largest.1), count) as u64;
+        self.rows += 1;
+        self.first += agreeing(1);
+        if length > FEW {
+            self.few_rows += FEW as u64;
+            self.few += agreeing(FEW);
         }
     }
 
@@ -145,6 +157,9 @@ fn agrees((x, y): (&[f64], &[f64]), (of_x, of_y): (&[Ranked], &[Ranked]), count:
 
 #[cfg(test)]
 mod tests {
+    use tract_onnx::prelude::Tensor;
+    use tract_onnx_cast::ElementType;
+
     use super::*;
 
     #[test]
@@ -162,6 +177,30 @@ mod tests {
             let agreeing = [1, 2].map(|count| agrees((&x, &y), (&largest[0], &largest[1]), count));
             assert_eq!(agreeing, [one, two], "{x:?} {y:?}");
         }
+    }
+
+    /// Of rows that are widened many at once, and of ones that are longer than that.
+    #[test]
+    fn many_rows_are_ranked_as_each_of_them() -> TractResult<()> {
+        for (rows, length) in [(1, 2), (PART, 3), (PART / 7 + 3, 19), (3, 2 * PART + 1)] {
+            let tensor = |seed: usize, rows: Range<usize>| {
+                let places = rows.start * length..rows.end * length;
+                let values = places.map(|at| ((at * 2_654_435_761 + at % seed) % 1009) as f32);
+                let tensor =
+                    Tensor::from_shape(&[rows.len(), length], &values.collect::<Vec<_>>())?;
+                TractResult::Ok(NamedTensor { name: "y".into(), ty: ElementType::Float, tensor })
+            };
+            let [mut all, mut each] = [(); 2].map(|()| Ranking::default());
+            all.add(&tensor(7, 0..rows)?, &tensor(11, 0..rows)?)?;
+            for row in 0..rows {
+                each.add(&tensor(7, row..row + 1)?, &tensor(11, row..row + 1)?)?;
+            }
+            let found =
+                |ranking: Ranking| (ranking.rows, ranking.first, ranking.few_rows, ranking.few);
+            assert_eq!(all.rows, rows as u64);
+            assert_eq!(found(all), found(each), "{rows} of {length}");
+        }
+        Ok(())
     }
 
     #[test]

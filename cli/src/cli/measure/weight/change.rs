@@ -350,8 +350,8 @@ impl WeightChange {
     }
 
     fn texts(&mut self, reference: &Elements, converted: &Elements) -> TractResult<()> {
-        let (x, y) = (reference.whole()?, converted.whole()?);
-        let (x, y) = (ExactValues::of(reference.ty, &x)?, ExactValues::of(converted.ty, &y)?);
+        let exact = |side: &Elements| ExactValues::of(side.ty, &*side.whole()?, 0..side.len());
+        let (x, y) = (exact(reference)?, exact(converted)?);
         for place in 0..reference.len() {
             let is_same = x.element(place).is(y.element(place));
             let outcome = if is_same { Code::Exact } else { Code::Changed };
