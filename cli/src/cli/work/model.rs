@@ -29,7 +29,8 @@ use crate::cli::work::plan::{Plan, plan};
 /// Opens models, within the limits of a worker. Every model of the command line is opened here.
 #[derive(Clone)]
 pub(crate) struct Loader {
-    limits: Limits,
+    /// The plug-in, with these limits.
+    onnx: CastOnnx,
     deadline: Deadline,
     pub(super) engine: Engine,
     /// Why it is not a plan that runs, where nobody has asked for another engine.
@@ -50,7 +51,8 @@ impl Loader {
         }
         let memory_bytes = u64::MAX;
         let (engine, no_plan, is_once) = (Engine::Plan, None, false);
-        Loader { limits, deadline, engine, no_plan, is_once, memory_bytes }
+        let onnx = tract_onnx_cast::onnx().with_limits(limits);
+        Loader { onnx, deadline, engine, no_plan, is_once, memory_bytes }
     }
 
     /// The same with so much memory.
@@ -73,9 +75,9 @@ impl Loader {
         self.engine == Engine::Nodes
     }
 
-    /// The plug-in, with these limits.
+    /// The plug-in. What runs models packs their weights into the same memory, one after another.
     pub(crate) fn onnx(&self) -> CastOnnx {
-        tract_onnx_cast::onnx().with_limits(self.limits)
+        self.onnx.clone()
     }
 
     /// Reads a model's file.
