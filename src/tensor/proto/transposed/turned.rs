@@ -37,10 +37,16 @@ impl Rows<'_> {
         // Of an odd number of rows every other column begins in the middle of a byte, which the
         // last code of the column before it begins.
         let (is_odd, middle) = (rows % 2 == 1, rows / 2);
-        self.turn_columns((turned, rows, first / 2), low_pairs)?;
+        Level::best().run(
+            #[inline(always)]
+            || self.turn_columns((turned, rows, first / 2), low_pairs),
+        )?;
         let rest = bytes.get(if is_odd { stride } else { 0 }..)?;
         let rest = Rows { bytes: rest, within: within(), ..*self };
-        rest.turn_columns((turned, rows, middle + rows % 2 + first / 2), high_pairs)?;
+        Level::best().run(
+            #[inline(always)]
+            || rest.turn_columns((turned, rows, middle + rows % 2 + first / 2), high_pairs),
+        )?;
         let held = bytes.len() / stride.max(1);
         if is_odd && first == 0 {
             let middles = turned.get_mut(middle..)?.iter_mut().step_by(rows);
@@ -58,6 +64,7 @@ impl Rows<'_> {
     /// Puts what becomes of each pair of rows into columns, those of as many squares at once: of
     /// the first byte of each row into the first column, which begins at a place, and the next ones
     /// so many bytes behind.
+    #[inline(always)]
     fn turn_columns(
         &self,
         (turned, behind, first): (&mut [u8], usize, usize),
@@ -78,10 +85,7 @@ impl Rows<'_> {
                         *place = pair(one, other);
                     }
                 }
-                Level::best().run(
-                    #[inline(always)]
-                    || transpose(&mut squares),
-                );
+                transpose(&mut squares);
                 let at = (left - within.start) * behind + first + group * SIDE;
                 let made = turned.get_mut(at..)?.chunks_mut(behind.max(1));
                 let mut made = made.take(within.end - left);
