@@ -9,6 +9,7 @@ use anyhow::Context;
 use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{Number, Numbers};
+use tract_onnx_cast::tensor_proto::LateReader;
 use tract_onnx_cast::{ElementType, Family, tensor_proto};
 
 use crate::cli::measure::reals::{NumberReader, pieces};
@@ -172,6 +173,42 @@ impl<'a> Elements<'a> {
     }
 }
 
+/// Reads parts of elements as they are, many times into the same memory.
+pub(crate) struct PartReader<'a> {
+    elements: &'a Elements<'a>,
+    /// Of a matrix that stays in its file.
+    late: Option<LateReader<'a>>,
+    held: Tensor,
+}
+
+impl<'a> PartReader<'a> {
+    /// Fails when the file cannot be opened.
+    pub(crate) fn of(elements: &'a Elements<'a>) -> TractResult<PartReader<'a>> {
+        let late = match &elements.held {
+            ElementStorage::InMemory(tensor) => LateReader::of(tensor)?,
+            ElementStorage::Late(column) => LateReader::of(column)?,
+            ElementStorage::InFile { .. } => None,
+        };
+        let held = Tensor::zero_dt(elements.ty.datum_type(), &[0])?;
+        Ok(PartReader { elements, late, held })
+    }
+
+    /// As [`Elements::part`].
+    pub(crate) fn part(&mut self, places: Range<usize>) -> TractResult<&Tensor> {
+        let PartReader { elements, late, held } = self;
+        match late {
+            Some(reader) => {
+                if held.len() != places.len() {
+                    *held = Tensor::zero_dt(held.datum_type(), &[places.len()])?;
+                }
+                reader.read(places.start, held.as_bytes_mut())?;
+            }
+            None => *held = elements.part(places)?,
+        }
+        Ok(held)
+    }
+}
+
 /// Reads elements in their order, integers of 64 bits exactly, others as numbers.
 pub(crate) struct ElementReader<'a> {
     elements: &'a Elements<'a>,
@@ -320,6 +357,12 @@ mod tests {
             assert_eq!(some.shape(), [places.len()]);
             assert!(*some.as_bytes() == bytes[2 * places.start..2 * places.end], "{places:?}");
         }
+        let mut reader = PartReader::of(&elements)?;
+        for places in [5..9, 5..9, PART - 1..PART + 1, 0..count, count - 3..count] {
+            let own = elements.part(places.clone())?;
+            assert_eq!(reader.part(places.clone())?, &own, "{places:?}");
+        }
+        assert!(reader.part(count - 3..count + 1).is_err());
         let whole = elements.whole()?;
         assert!(whole.shape() == shape && *whole.as_bytes() == *bytes);
         assert!(elements.at_hand()?.in_memory().is_some_and(|held| held.shape() == shape));

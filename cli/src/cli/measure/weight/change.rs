@@ -10,7 +10,7 @@ use tract_onnx_cast::kernel::Level;
 use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 
 use crate::cli::found::finding::Code;
-use crate::cli::measure::elements::{ElementReader, Elements, parts};
+use crate::cli::measure::elements::{ElementReader, Elements, PartReader, parts};
 use crate::cli::measure::exact::ExactValues;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::peak;
@@ -309,16 +309,16 @@ impl WeightChange {
         let mut halving = Halving::of(&cast)?;
         let (mut stats, mut found, mut most) =
             (CastStats::default(), ElementOutcomes::default(), 0.0f64);
+        let (mut was, mut is) = (PartReader::of(reference)?, PartReader::of(converted)?);
         for places in parts(reference.len()) {
-            let x = reference.part(places.clone())?;
-            let y = converted.part(places.clone())?;
+            let (x, y) = (was.part(places.clone())?, is.part(places.clone())?);
             if from == to && x.as_bytes() == y.as_bytes() {
                 found.add(Code::Exact, places.len() as u64);
                 continue;
             }
             let (is_cast, halved) = match &mut halving {
-                Some(halving) => halving.halved(&x, &y)?,
-                None => (from != to && cast.run(&x)?.as_bytes() == y.as_bytes(), None),
+                Some(halving) => halving.halved(x, y)?,
+                None => (from != to && cast.run(x)?.as_bytes() == y.as_bytes(), None),
             };
             if !is_cast {
                 return Ok(false);
@@ -330,7 +330,7 @@ impl WeightChange {
                     found.add(Code::Rounded, places.len() as u64 - exact - flushed);
                     most = most.max(farthest);
                 }
-                None => stats.merge(&audit::measure(from, &x, to, &y)?),
+                None => stats.merge(&audit::measure(from, x, to, y)?),
             }
         }
         for outcome in Outcome::ALL {
@@ -385,8 +385,9 @@ fn is_never_rounded(ty: ElementType) -> bool {
 
 /// Whether all elements are zeros or this number.
 fn is_zero_or(weight: &Elements, number: f64) -> TractResult<bool> {
+    let mut reader = PartReader::of(weight)?;
     for places in parts(weight.len()) {
-        let part = Numbers::of(weight.ty, &weight.part(places)?)?;
+        let part = Numbers::of(weight.ty, reader.part(places)?)?;
         if !part.reals().is_some_and(|all| all.iter().all(|x| *x == 0.0 || *x == number)) {
             return Ok(false);
         }
@@ -399,9 +400,9 @@ fn largest(weight: &Elements) -> TractResult<f64> {
     if let Some(tensor) = weight.in_memory() {
         return peak(weight.ty, tensor);
     }
-    let mut largest = 0.0f64;
+    let (mut largest, mut reader) = (0.0f64, PartReader::of(weight)?);
     for places in parts(weight.len()) {
-        largest = largest.max(peak(weight.ty, &weight.part(places)?)?);
+        largest = largest.max(peak(weight.ty, reader.part(places)?)?);
     }
     Ok(largest)
 }

@@ -7,7 +7,7 @@ use tract_onnx_cast::ElementType;
 use tract_onnx_cast::audit::{Number, Reach};
 
 use crate::cli::found::finding::Code;
-use crate::cli::measure::elements::{Elements, parts};
+use crate::cli::measure::elements::{Elements, PartReader, parts};
 use crate::cli::measure::lanes::{AT_ONCE, Lane, Replaced, SIDE_BY_SIDE, as_real, greatest};
 use crate::cli::tensor::rounded;
 
@@ -249,9 +249,10 @@ fn narrower(weight: &Elements) -> TractResult<Option<ElementType>> {
         return Ok(None);
     }
     let is_held_in = |half: ElementType| -> TractResult<bool> {
+        let mut reader = PartReader::of(weight)?;
         for places in parts(weight.len()) {
-            let wide = weight.part(places)?;
-            if rounded(weight.ty, &wide, half)?.as_bytes() != wide.as_bytes() {
+            let wide = reader.part(places)?;
+            if rounded(weight.ty, wide, half)?.as_bytes() != wide.as_bytes() {
                 return Ok(false);
             }
         }

@@ -12,8 +12,9 @@ use super::links::{Link, Links};
 use super::nodes::{codes, is_moving};
 use super::numbers::{cast, is_computed_in, numbers, wide};
 use super::trace::Trace;
-use crate::cli::measure::elements::Elements;
+use crate::cli::measure::elements::{Elements, PartReader};
 use crate::cli::measure::reach::is_cut_mask;
+use crate::cli::measure::reals::pieces;
 use crate::cli::measure::value::part;
 use crate::cli::measure::weight::nearest::NearestCodes;
 use crate::cli::work::weights::constants::{Holder, elements_of, initializer};
@@ -188,11 +189,10 @@ impl<'a> ReferenceWeights<'a> {
             elements.ty == held.0 && elements.shape == held.1.shape() && held.0.bits() >= 8
         };
         let Some(elements) = elements.filter(alike) else { return false };
-        let length = elements.len();
-        (0..length).step_by(PART).all(|start| {
-            let places = start..length.min(start + PART);
+        let Ok(mut reader) = PartReader::of(&elements) else { return false };
+        pieces(0..elements.len(), PART).all(|places| {
             let own = part(held.0, &held.1, places.clone());
-            let both = own.and_then(|own| Ok((own, elements.part(places)?)));
+            let both = own.and_then(|own| Ok((own, reader.part(places)?)));
             both.is_ok_and(|(own, part)| own.as_bytes() == part.as_bytes())
         })
     }
