@@ -1,16 +1,9 @@
-//! `onnx-cast`: compares, converts, runs, tests and inspects ONNX models through tract and this
-//! crate's Cast. The code
-//! is in `cli`.
+//! The program `onnx-cast`, which is the library of its name.
 
 #![forbid(unsafe_code)]
-#![warn(clippy::too_many_lines)]
-
-mod cli;
-#[cfg(test)]
-mod corpus;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::main()
+    onnx_cast::main()
 }
