@@ -173,7 +173,8 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// Reads parts of elements as they are, many times into the same memory.
+/// Reads parts of elements as they are: those of a matrix that stays in its file by one reader, into
+/// the same memory.
 pub(crate) struct PartReader<'a> {
     elements: &'a Elements<'a>,
     /// Of a matrix that stays in its file.
@@ -214,8 +215,10 @@ pub(crate) struct ElementReader<'a> {
     elements: &'a Elements<'a>,
     /// Of what is a tensor.
     reader: Option<NumberReader<'a>>,
-    /// What was read last of a file, and the place of its first element.
-    part: Option<(usize, Tensor)>,
+    /// Of others, and of integers of 64 bits.
+    parts: Option<PartReader<'a>>,
+    /// The places that were read last of a file.
+    held: Range<usize>,
     reals: Vec<f64>,
     exact: Option<Numbers>,
 }
@@ -227,34 +230,36 @@ impl<'a> ElementReader<'a> {
             ElementStorage::Late(column) => Some(NumberReader::of(elements.ty, column)),
             ElementStorage::InFile { .. } => None,
         };
-        ElementReader { elements, reader, part: None, reals: vec![], exact: None }
+        ElementReader { elements, reader, parts: None, held: 0..0, reals: vec![], exact: None }
     }
 
     /// Reads some of them, not more than are read of a file at once; no text. Fails when they
     /// cannot be read.
     pub(crate) fn read(&mut self, places: Range<usize>) -> TractResult<()> {
-        let ElementReader { elements, reader, part, reals, exact } = self;
+        let ElementReader { elements, reader, parts, held, reals, exact } = self;
         let ty = elements.ty;
-        if matches!(ty, ElementType::Int64 | ElementType::Uint64) {
-            *exact = Some(Numbers::of(ty, &elements.part(places)?)?);
+        let is_wide = matches!(ty, ElementType::Int64 | ElementType::Uint64);
+        if let Some(reader) = reader
+            && !is_wide
+        {
+            return reader.read(places, reals).context("its elements cannot be read");
+        }
+        let parts = match parts {
+            Some(parts) => parts,
+            None => parts.insert(PartReader::of(elements)?),
+        };
+        if is_wide {
+            *exact = Some(Numbers::of(ty, parts.part(places)?)?);
             return Ok(());
         }
-        let read = match reader {
-            Some(reader) => reader.read(places, reals),
-            None => {
-                let is_held = |(first, held): &(usize, Tensor)| {
-                    *first <= places.start && places.end <= *first + held.len()
-                };
-                if !part.as_ref().is_some_and(is_held) {
-                    let end = elements.len().min(places.start + PART);
-                    *part = Some((places.start, elements.part(places.start..end)?));
-                }
-                part.as_ref().and_then(|(first, held)| {
-                    let places = places.start - first..places.end - first;
-                    NumberReader::of(ty, held).read(places, reals)
-                })
-            }
-        };
+        if !(held.start <= places.start && places.end <= held.end) {
+            let wanted = places.start..elements.len().min(places.start + PART);
+            *held = 0..0;
+            parts.part(wanted.clone())?;
+            *held = wanted;
+        }
+        let places = places.start - held.start..places.end - held.start;
+        let read = NumberReader::of(ty, &parts.held).read(places, reals);
         read.context("its elements cannot be read")
     }
 
@@ -308,6 +313,7 @@ mod tests {
     use onnx_cast_graph::external_data;
 
     use super::*;
+    use crate::cli::measure::reals::tests::in_file;
 
     /// Of every place on, also where no byte begins.
     #[test]
@@ -336,6 +342,38 @@ mod tests {
             }
             assert!(elements.part(0..count + 64).is_err());
         }
+    }
+
+    #[test]
+    fn a_reader_reads_the_parts_of_whatever_holds_them() -> TractResult<()> {
+        let folder = tempfile::tempdir()?;
+        let sizes = [1100, 700];
+        let count = sizes.iter().product::<usize>();
+        let bytes: Vec<u8> = (0..count).flat_map(|place| (place as f32).to_le_bytes()).collect();
+        let (ty, late) = in_file(folder.path(), ElementType::Float, sizes, &bytes)?;
+        let [plain, late] = [late.slice(0, 0, sizes[0])?, Tensor::clone(&late)];
+        let flat = late.clone().into_shape(&[count])?;
+        let codes = Tensor::from_shape(&[7, 3], &(0..21).map(|at| at % 16).collect::<Vec<u8>>())?;
+        let proto = tensor_proto::write("w", ElementType::Uint4, &codes)?;
+        std::fs::write(folder.path().join("codes"), &proto.raw_data)?;
+        let length = proto.raw_data.len() as u64;
+        let proto = TensorProto {
+            raw_data: vec![],
+            data_location: Some(1),
+            external_data: external_data("codes", 0, length),
+            ..proto
+        };
+        let of = |tensor| Elements::of(ty, Cow::Owned(tensor));
+        let packed = Elements::of_proto(&proto, Some(folder.path()))?;
+        for elements in [of(plain), of(late), of(flat), packed] {
+            let (count, mut reader) = (elements.len(), PartReader::of(&elements)?);
+            for places in [3..9, 3..9, 2..4, 0..count, count - 5..count] {
+                let own = elements.part(places.clone())?;
+                assert_eq!(reader.part(places.clone())?, &own, "{places:?}");
+            }
+            assert!(reader.part(count - 3..count + 64).is_err());
+        }
+        Ok(())
     }
 
     #[test]
@@ -369,6 +407,7 @@ mod tests {
         assert!(elements.in_memory().is_none() && elements.part(0..count + 64).is_err());
         std::fs::write(folder.path().join("data"), &bytes[..count])?;
         assert!(elements.part(count - 3..count).is_err());
+        assert!(reader.part(count - 3..count).is_err());
         Ok(())
     }
 }

@@ -106,3 +106,32 @@ pub(crate) fn coarser(a: ElementType, b: ElementType) -> Option<Reach> {
         _ => b,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_values_are_those_of_their_places() -> TractResult<()> {
+        let floats = tensor1(&[0.5f32, -0.0, 2.0, 3.0, f32::MAX]);
+        let words = tensor1(&[1i64, i64::MIN, i64::MAX, i64::MAX - 1, 5]);
+        let texts = ["a", "b", "c", "d", "e"].map(String::from);
+        let some = |ty, tensor: &Tensor| ExactValues::of(ty, tensor, 2..4);
+        let found = some(ElementType::Float, &floats)?;
+        assert_eq!(found.reals(2..4), Some(&[2.0, 3.0][..]));
+        assert_eq!(found.reals(3..4), Some(&[3.0][..]));
+        assert!([0..2, 1..3, 3..5].into_iter().all(|others| found.reals(others).is_none()));
+        let found = some(ElementType::Int64, &words)?;
+        let is = |place, word: i64| {
+            found.element(place).is(Element::Number(Number::Integer(word.into())))
+        };
+        assert!(is(2, i64::MAX) && is(3, i64::MAX - 1) && found.reals(2..4).is_none());
+        let found = some(ElementType::String, &tensor1(&texts))?;
+        assert!(found.element(2).is(Element::Text("c")) && found.element(3).is(Element::Text("d")));
+        assert!(ExactValues::of(ElementType::Float, &floats, 2..6).is_err());
+        assert!(ExactValues::of(ElementType::String, &tensor1(&texts), 2..6).is_err());
+        // Of as many bytes each.
+        assert!(some(ElementType::Int32, &floats).is_err());
+        Ok(())
+    }
+}

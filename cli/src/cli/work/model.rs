@@ -29,7 +29,7 @@ use crate::cli::work::plan::{Plan, plan};
 /// Opens models, within the limits of a worker. Every model of the command line is opened here.
 #[derive(Clone)]
 pub(crate) struct Loader {
-    /// The plug-in, with these limits.
+    /// The plug-in, with the worker's limits.
     onnx: CastOnnx,
     deadline: Deadline,
     pub(super) engine: Engine,
@@ -83,13 +83,13 @@ impl Loader {
     /// Reads a model's file.
     pub(crate) fn read(&self, path: &Path) -> TractResult<ModelProto> {
         check_file(path)?;
-        is_model(path, self.onnx().proto_model_for_path(path).and_then(with_graph))
+        is_model(path, self.onnx.proto_model_for_path(path).and_then(with_graph))
     }
 
     /// As [`Loader::read`], but weights stay in the file.
     pub(crate) fn read_light(&self, path: &Path) -> TractResult<ModelProto> {
         check_file(path)?;
-        let read = model_proto::light(&self.onnx(), path).map_err(Into::into);
+        let read = model_proto::light(&self.onnx, path).map_err(Into::into);
         is_model(path, read.and_then(with_graph))
     }
 
@@ -114,7 +114,7 @@ impl Loader {
                 };
                 is_model(file, load())
             }
-            Engine::Nodes => self.interpreted(&self.onnx(), self.read_light(file)?, file.parent()),
+            Engine::Nodes => self.interpreted(&self.onnx, self.read_light(file)?, file.parent()),
         }
     }
 
@@ -126,7 +126,7 @@ impl Loader {
             Engine::Plan => Ok((self.open(file)?, self.read_light(file)?)),
             Engine::Nodes => {
                 let proto = self.read_light(file)?;
-                let model = self.interpreted(&self.onnx(), proto.clone(), file.parent())?;
+                let model = self.interpreted(&self.onnx, proto.clone(), file.parent())?;
                 Ok((model, proto))
             }
         }

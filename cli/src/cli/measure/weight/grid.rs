@@ -282,7 +282,8 @@ mod tests {
         let numbers = [0.0, -0.0, 0.01, 1.0, 1.1, 1.5, -1.0, f32::INFINITY, f32::NAN];
         let ends = [f32::MAX, -f32::MAX, f32::MIN_POSITIVE, 1e-45, 3e-45];
         let numbers = [&numbers[..], &ends].concat();
-        for grid in [&coarse, &fine, &tiny] {
+        let even = Grid { relative: 0.0, ..coarse };
+        for grid in [&coarse, &fine, &tiny, &even] {
             for (a, b) in numbers.iter().flat_map(|a| numbers.iter().map(|b| (*a, *b))) {
                 let [x, y] = [a, b].map(f64::from);
                 judged_as_alone(grid, (x, y), (x, y), 0.0);
@@ -290,11 +291,12 @@ mod tests {
             }
         }
         // Where the last value is as far off as may be, and about.
-        let bound = 0.125f32.mul_add(1.0, 1.5 / 64.0);
-        for bits in bound.to_bits() - 9..bound.to_bits() + 9 {
-            let b = 1.0 - f32::from_bits(bits);
-            judged_as_alone(&coarse, (1.0f32, b), (1.0, f64::from(b)), 1e-6);
-            judged_as_alone(&coarse, (1.0f64, b.into()), (1.0, f64::from(b)), 1e-14);
+        for (grid, bound) in [(&coarse, 0.125f32.mul_add(1.0, 1.5 / 64.0)), (&even, 1.5 / 64.0)] {
+            for bits in bound.to_bits() - 9..bound.to_bits() + 9 {
+                let b = 1.0 - f32::from_bits(bits);
+                judged_as_alone(grid, (1.0f32, b), (1.0, f64::from(b)), 1e-6);
+                judged_as_alone(grid, (1.0f64, b.into()), (1.0, f64::from(b)), 1e-14);
+            }
         }
         Ok(())
     }
@@ -302,13 +304,23 @@ mod tests {
     /// Whether the last of many values is told as it is alone, if it is told: that need not be
     /// where it is apart by about as much as may be, given by which share.
     fn judged_as_alone<T: Lane>(grid: &Grid, (a, b): (T, T), (x, y): (f64, f64), share: f64) {
-        let alone = grid.outcome(Number::Real(x), Number::Real(y), 1.5, 1.5);
         let row = |last: T| {
             let mut row = [T::from(1.0); ROW];
             row[ROW - 1] = last;
             row
         };
-        let Some(found) = grid.rounded((&row(a), &row(b)), (1.5, 0.0)) else {
+        let (a, b) = (row(a), row(b));
+        told_as_alone(grid, grid.rounded((&a, &b), (1.5, 0.0)), (x, y), share);
+        let within = grid.within_a_step((&a, &b), (1.5, 0.0)).map(|(found, _)| found);
+        match grid.unit {
+            None if grid.relative == 0.0 => told_as_alone(grid, within, (x, y), share),
+            _ => assert!(within.is_none()),
+        }
+    }
+
+    fn told_as_alone(grid: &Grid, found: Option<Rounded>, (x, y): (f64, f64), share: f64) {
+        let alone = grid.outcome(Number::Real(x), Number::Real(y), 1.5, 1.5);
+        let Some(found) = found else {
             let is_finite = x.is_finite() && y.is_finite();
             let is_kept = matches!(alone, Code::Exact | Code::Flushed | Code::Rounded) && is_finite;
             let bound = grid.relative * x.abs() + grid.distance(1.5);

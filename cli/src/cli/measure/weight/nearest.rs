@@ -157,8 +157,8 @@ fn squares<'a, T: Lane + 'a>(
 
 /// Some numbers, and zeros behind them.
 #[inline(always)]
-fn padded<T: Lane, const COUNT: usize>(numbers: &[T]) -> [T; COUNT] {
-    let mut padded = [T::default(); COUNT];
+fn padded<T: Lane>(numbers: &[T]) -> [T; SIDE_BY_SIDE] {
+    let mut padded = [T::default(); SIDE_BY_SIDE];
     zip(&mut padded, numbers).for_each(|(to, from)| *to = *from);
     padded
 }

@@ -6,6 +6,7 @@ use tract_onnx_cast::kernel::Level;
 use tract_onnx_cast::{Conversion, ElementType, Rules};
 
 use crate::cli::found::finding::Code;
+use crate::cli::measure::lanes::Replaced;
 use crate::cli::measure::reach::STANDS_FOR_INFINITY;
 use crate::cli::measure::weight::grid::Rounded;
 
@@ -135,17 +136,11 @@ impl Halved {
     /// Counts what has come back of values; whether one is infinite or NaN.
     #[inline(always)]
     fn add(&mut self, wide: &[f32], back: &[f32]) -> bool {
-        let (mut same, mut gone, mut farthest, mut is_odd) = (0u32, 0u32, 0u32, false);
-        for (x, y) in wide.iter().zip(back) {
-            same += u32::from(x == y);
-            gone += u32::from((*y == 0.0) & (*x != 0.0));
-            // The difference is exact: it has fewer digits than the number that is rounded.
-            farthest = farthest.max((x - y).abs().to_bits());
-            is_odd |= !(x.is_finite() & y.is_finite());
-        }
-        self.exact += u64::from(same);
-        self.flushed += u64::from(gone);
-        self.farthest = self.farthest.max(f64::from(f32::from_bits(farthest)));
-        is_odd
+        // The difference is exact: it has fewer digits than the number that is rounded.
+        let Replaced { exact, flushed, farthest, .. } = Replaced::of((wide, back));
+        self.exact += exact;
+        self.flushed += flushed;
+        self.farthest = self.farthest.max(farthest.into());
+        !farthest.is_finite()
     }
 }

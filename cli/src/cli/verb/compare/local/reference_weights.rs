@@ -1,5 +1,6 @@
 //! The weights of the reference, each read from its file where it is needed.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -15,7 +16,6 @@ use super::trace::Trace;
 use crate::cli::measure::elements::{Elements, PartReader};
 use crate::cli::measure::reach::is_cut_mask;
 use crate::cli::measure::reals::pieces;
-use crate::cli::measure::value::part;
 use crate::cli::measure::weight::nearest::NearestCodes;
 use crate::cli::work::weights::constants::{Holder, elements_of, initializer};
 
@@ -189,10 +189,11 @@ impl<'a> ReferenceWeights<'a> {
             elements.ty == held.0 && elements.shape == held.1.shape() && held.0.bits() >= 8
         };
         let Some(elements) = elements.filter(alike) else { return false };
-        let Ok(mut reader) = PartReader::of(&elements) else { return false };
+        let own = Elements::of(held.0, Cow::Borrowed(&*held.1));
+        let readers = PartReader::of(&own).and_then(|own| Ok((own, PartReader::of(&elements)?)));
+        let Ok((mut is, mut was)) = readers else { return false };
         pieces(0..elements.len(), PART).all(|places| {
-            let own = part(held.0, &held.1, places.clone());
-            let both = own.and_then(|own| Ok((own, reader.part(places)?)));
+            let both = is.part(places.clone()).and_then(|own| Ok((own, was.part(places)?)));
             both.is_ok_and(|(own, part)| own.as_bytes() == part.as_bytes())
         })
     }
