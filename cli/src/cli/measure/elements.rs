@@ -173,8 +173,8 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// Reads parts of elements as they are: those of a matrix that stays in its file by one reader, into
-/// the same memory.
+/// Reads parts of elements as they are: those of a matrix that stays in its file by one reader,
+/// into the same memory.
 pub(crate) struct PartReader<'a> {
     elements: &'a Elements<'a>,
     /// Of a matrix that stays in its file.
