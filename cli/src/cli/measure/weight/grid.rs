@@ -292,8 +292,8 @@ mod tests {
         }
         // Where the last value is as far off as may be, and about.
         for (grid, bound) in [(&coarse, 0.125f32.mul_add(1.0, 1.5 / 64.0)), (&even, 1.5 / 64.0)] {
-            for bits in bound.to_bits() - 9..bound.to_bits() + 9 {
-                let b = 1.0 - f32::from_bits(bits);
+            let last = (1.0 - bound).to_bits();
+            for b in (last - 9..last + 9).map(f32::from_bits) {
                 judged_as_alone(grid, (1.0f32, b), (1.0, f64::from(b)), 1e-6);
                 judged_as_alone(grid, (1.0f64, b.into()), (1.0, f64::from(b)), 1e-14);
             }
