@@ -144,3 +144,21 @@ impl Halved {
         !farthest.is_finite()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_said_of_what_is_infinite_or_nan() {
+        let odd = [[f32::INFINITY; 2], [f32::NAN; 2], [70_000.0, f32::INFINITY]];
+        for [x, y] in odd.into_iter().chain([[1.0, 1.0], [1.1, 1.0], [1e-9, 0.0]]) {
+            let mut found = Halved::default();
+            let is_odd = found.add(&[2.0, x, 0.0], &[2.0, y, 0.0]);
+            assert_eq!(is_odd, !(x.is_finite() && y.is_finite()), "{x} {y}");
+            let counts = (found.exact, found.flushed, found.farthest);
+            let [exact, flushed] = [x == y, y == 0.0].map(u64::from);
+            assert!(is_odd || counts == (2 + exact, flushed, f64::from(x - y)), "{x} {y}");
+        }
+    }
+}
