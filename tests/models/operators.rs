@@ -98,6 +98,7 @@ const MORE_NODES: &[(&str, &str)] = &[
     ("models/whole/gathered_rows", INDICES),
     ("expanded_tests/test_nllloss_NCd1d2_with_weight_reduction_sum_ii_expanded", INDICES),
     ("expanded_tests/test_nllloss_NCd1d2d3_sum_weight_high_ii_expanded", INDICES),
+    ("models/whole/half_arithmetic_FLOAT16", "two constant factors, which stock takes for one"),
     ("models/whole/declared_expansion", "the dimensions to expand to, which stock does not read"),
     ("models/whole/matmul_integer_to_FLOAT", IN_FLOAT),
     ("models/whole/matmul_integer_to_INT32", IN_FLOAT),

@@ -433,6 +433,25 @@ fn factors_keep_what_they_are_by_themselves() {
     }
 }
 
+/// A product by two constants rounds twice, and not by what they are together.
+#[test]
+fn constant_factors_round_one_after_the_other() {
+    let x = [1f32, 2., 3., 7., 9., 11.];
+    let mul = |sketch: Sketch, by, y| {
+        sketch.node("Mul", &[if y == "p" { "x" } else { "p" }, by], &[y], vec![])
+    };
+    let sketch = Sketch::new()
+        .input("x", Float, &[6])
+        .initializer(floats("tenth", &[1], &[0.1]))
+        .initializer(floats("three", &[], &[3.]));
+    let sketch = mul(mul(sketch, "tenth", "p"), "three", "y").output("y", Float, &[6]);
+    let expected = x.map(|x| x * 0.1 * 3.);
+    assert_ne!(expected, x.map(|x| x * (0.1 * 3.)));
+    for got in both(sketch, &[tensor1(&x)]) {
+        assert_eq!(values(&got), expected);
+    }
+}
+
 /// `auto_pad` tells the padding where `pads` say another.
 #[test]
 fn pads_beside_auto_pad_say_nothing() {

@@ -4,12 +4,17 @@
 //!   sign of zero or not: also where it is a part that is cut out of a constant, or found to be 0
 //!   only as the model is simplified.
 //! - Constants that a value is multiplied by one after the other become one (`:411`), which may be
-//!   0 or infinite where the products are not.
+//!   0 or infinite where the products are not, and is rounded before the product is. Of a sum of
+//!   products or a convolution, whose own rounding is larger, that is left to tract.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::CumSum;
 use tract_onnx::tract_core::ops::binary::TypedBinOp;
+use tract_onnx::tract_core::ops::element_wise::ElementWiseOp;
 use tract_onnx::tract_core::ops::math::Mul;
+
+use crate::ops::fixes::arithmetic::reciprocal::is_scaled_product;
+use crate::ops::fixes::functions::ElementFunction;
 
 /// How far back of a product is looked.
 const MOST: usize = 64;
@@ -32,7 +37,7 @@ pub(crate) fn are_misread(model: &TypedModel, inputs: &[OutletId]) -> TractResul
         }
     }
     let (Some(sizes), Some(data)) = (sizes, data) else { return Ok(false) };
-    exceed_together(model, sizes, data)
+    become_one(model, sizes, data)
 }
 
 /// Whether a factor is a constant with a 0 among its elements, or is made of one alone.
@@ -123,14 +128,11 @@ fn may_become_zero(model: &TypedModel, operand: OutletId) -> TractResult<bool> {
     Ok(!is_given)
 }
 
-/// Whether a constant factor and those of products before it are beyond their type together.
-fn exceed_together(
-    model: &TypedModel,
-    mut sizes: MagnitudeRange,
-    data: OutletId,
-) -> TractResult<bool> {
+/// Whether tract would make another product of a constant factor and those of products before it.
+fn become_one(model: &TypedModel, mut sizes: MagnitudeRange, data: OutletId) -> TractResult<bool> {
     let ty = model.outlet_fact(data)?.datum_type;
     let mut value = data;
+    let mut is_next = !is_scaled_product(model, data);
     for _ in 0..MOST {
         let node = model.node(value.node);
         let (mut constant, mut before) = (None, None);
@@ -146,10 +148,12 @@ fn exceed_together(
             && let Some(constant) = constant
         {
             sizes = sizes.times(MagnitudeRange::of(constant)?);
-            if sizes.exceed(ty) {
+            if is_next || sizes.exceed(ty) {
                 return Ok(true);
             }
         }
+        // What may be taken away as the model is simplified does not keep them apart.
+        is_next &= !node.op_is::<ElementWiseOp>() && !node.op_is::<ElementFunction>();
         value = before;
     }
     Ok(false)

@@ -33,7 +33,7 @@ pub(crate) fn is_as_good_a_product(
         return Ok(true);
     }
     Ok(match &fact.konst {
-        Some(constant) => is_usual(constant)? && follows_product(model, dividend, is_scaled),
+        Some(constant) => is_usual(constant)? && is_scaled_product(model, dividend),
         None => is_deviation(model, divisor),
     })
 }
@@ -56,6 +56,12 @@ const STEPS: usize = 8;
 
 fn is_scaled(node: &TypedNode) -> bool {
     node.op_is::<AxisOp>() || node.op_is::<TypedBinOp>()
+}
+
+/// Whether a value is a product's or a convolution's, but for what scales or moves it: what that
+/// rounds is less than what the order of its sums does.
+pub(crate) fn is_scaled_product(model: &TypedModel, value: OutletId) -> bool {
+    follows_product(model, value, is_scaled)
 }
 
 /// Whether a value is taken never to be −0: a product's or a convolution's sum as it is, which

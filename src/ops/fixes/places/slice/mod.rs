@@ -324,6 +324,10 @@ impl Expansion for Slice {
         };
         match slices.parts {
             Some(parts) if !is_misread(&parts) => {
+                // Two slices become one, and it is not seen any more that the first has no such
+                // places.
+                let (name, axes) = (format!("{prefix}.whole"), slices.axes.iter().copied());
+                let data = kept_whole(name, model, data, axes.collect(), is_guess)?;
                 wire_parts(prefix, model, data, &slices.axes, &parts)
             }
             parts => {
