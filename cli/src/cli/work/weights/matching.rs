@@ -104,6 +104,10 @@ pub(super) fn by_values(
         let mine = sample(constant, of_a, false)?;
         let mut best: Option<(usize, usize, bool)> = None;
         for y in candidates.iter().take(CANDIDATES).filter(|y| !taken.contains(*y)) {
+            // None can agree in more, and of equals it is the first.
+            if best.is_some_and(|(most, ..)| most == mine.values.len()) {
+                break;
+            }
             let Some(other) = b.get(*y) else { continue };
             let is_square = matches!(other.shape[..], [rows, columns] if rows == columns);
             let turned = other.shape.iter().rev().eq(&constant.shape) && other.shape.len() == 2;
