@@ -26,9 +26,6 @@ fn ask_within(kib: usize, arguments: &[&str]) -> Output {
         .args(["-c", &format!("ulimit -v {kib}; exec \"$0\" \"$@\"")])
         .arg(cargo_bin!("onnx-cast"))
         .args(arguments)
-        .env("MALLOC_ARENA_MAX", "2")
-        // What is freed goes back to the system at once, rather than when nothing lies behind it.
-        .env("MALLOC_MMAP_THRESHOLD_", "1000000")
         .env("RAYON_NUM_THREADS", "2")
         .stdin(Stdio::null())
         .output()

@@ -96,8 +96,7 @@ impl Supervisor {
         loop {
             let mut worker = match self.worker.take() {
                 Some(worker) => worker,
-                None => Worker::start(timeout, tunables(engine, request.model()))
-                    .context("cannot start a second process")?,
+                None => Worker::start(timeout).context("cannot start a second process")?,
             };
             let (is_fresh, start) = (worker.answers == 0, Instant::now());
             if let Some(reply) = worker.ask(&line, follow) {
@@ -234,38 +233,21 @@ struct Worker {
     timeout: Option<Duration>,
 }
 
-/// What glibc's allocator is set by.
-const TUNABLES: &str = "GLIBC_TUNABLES";
-
-/// How glibc's allocator is set for a model. Memory goes back to the system when it is freed from
-/// so many bytes on, however often it was asked for. What is smaller is wanted again by the next
-/// layer: mapped anew each time, its pages would be most of what the system does. But a plan gives
-/// up its weights while it packs them, and packed they are a little larger: what is freed has no
-/// room for them. It cuts what a layer multiplies by into parts of a few MiB. Memory that is asked
-/// for anew each time is in huge pages.
-fn tunables(engine: Engine, model: &Path) -> String {
-    const TRIM: &str = "glibc.malloc.trim_threshold=67108864";
-    const MANY_WEIGHTS: u64 = 128 << 20;
-    let (kept, huge) = match engine {
-        Engine::Plan if model_bytes(model) >= MANY_WEIGHTS => (1 << 20, 1),
-        Engine::Plan => (32 << 20, 1),
-        Engine::Nodes => (32 << 20, 0),
-    };
-    format!("glibc.malloc.mmap_threshold={kept}:{TRIM}:glibc.malloc.hugetlb={huge}")
-}
+/// How the allocators are set on Linux: the program's, and glibc's, which threads are made with.
+/// `--max-memory` limits the addresses that a worker has: those of what is freed go back to the
+/// system as well, and no thread reserves 128 MiB of them.
+const ALLOCATORS: [(&str, &str); 2] =
+    [("_RJEM_MALLOC_CONF", "retain:false"), ("MALLOC_ARENA_MAX", "1")];
 
 impl Worker {
-    fn start(timeout: Option<Duration>, tunables: String) -> anyhow::Result<Worker> {
+    fn start(timeout: Option<Duration>) -> anyhow::Result<Worker> {
         let mut command = Command::new(std::env::current_exe()?);
         // An interrupt from the terminal is for the process that the user started. When that is
         // gone, the worker tidies up.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        // Weights come and go: what glibc keeps of them for later would be most of the memory.
-        if [TUNABLES, "MALLOC_MMAP_THRESHOLD_"].iter().all(|name| std::env::var_os(name).is_none())
-        {
-            command.env(TUNABLES, tunables);
-        }
+        let is_free = |(name, _): &(&str, &str)| std::env::var_os(name).is_none();
+        command.envs(ALLOCATORS.into_iter().filter(is_free));
         let mut child = command
             .env(WORKER_VARIABLE, "1")
             // With these set, every error of tract's would capture a backtrace, which is slow and
