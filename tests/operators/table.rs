@@ -58,7 +58,7 @@ const OTHERS: [(&str, &str); 9] = [
          ai.onnx.ml.TreeEnsembleRegressor \
          NegativeLogLikelihoodLoss ReverseSequence SoftmaxCrossEntropyLoss SwiGLU TensorScatter \
          Upsample com.microsoft.Attention com.microsoft.BiasSplitGelu \
-         com.microsoft.CDist com.microsoft.DynamicQuantizeLSTM \
+         com.microsoft.CausalConvWithState com.microsoft.CDist com.microsoft.DynamicQuantizeLSTM \
          com.microsoft.DynamicQuantizeMatMul com.microsoft.MoE com.microsoft.NhwcConv \
          com.microsoft.QMoE \
          com.microsoft.EmbedLayerNormalization com.microsoft.ExpandDims com.microsoft.GroupNorm \

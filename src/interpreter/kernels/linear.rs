@@ -1,13 +1,14 @@
-//! `LinearAttention`: one step after the other, in DOUBLE.
+//! `LinearAttention`: one step after the other, in DOUBLE. ONNX Runtime's own may have more heads of
+//! keys than of queries: then a query is that of several keys, each of which makes an output.
 
 use tract_onnx::prelude::tract_ndarray::{Array, Ix3, Ix4, indices};
 use tract_onnx::prelude::*;
 
-use super::{KernelInputs, KernelOutputs, KernelSite};
+use super::{KernelInputs, KernelOutputs, KernelSite, MICROSOFT};
 
 type TokenRows = Array<f64, Ix3>;
 
-/// The inputs but the state, and the heads of queries and of keys.
+/// The inputs but the state, and the heads of queries, of keys and of the output.
 struct LinearInputs {
     q: TokenRows,
     k: TokenRows,
@@ -16,10 +17,14 @@ struct LinearInputs {
     beta: Option<TokenRows>,
     heads: usize,
     groups: usize,
+    outputs: usize,
 }
 
 /// `LinearAttention`: S = decay · S + k ⊗ update, o = scale · qᵀ S.
 pub(super) fn attention(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
+    if site.int("state_window") != 0 {
+        return site.refuse("has attribute `state_window`, and computed is only 0");
+    }
     let layer = layer(site, inputs)?;
     let (batch, steps, keys) = layer.k.dim();
     let (rows, columns) = (keys / layer.groups, layer.v.dim().2 / layer.groups);
@@ -34,13 +39,15 @@ pub(super) fn attention(site: &KernelSite, inputs: &KernelInputs) -> KernelOutpu
     }
     let scale = site.attribute("scale").map_or(0.0, |scale| f64::from(scale.f));
     let scale = if scale == 0.0 { 1.0 / (rows as f64).sqrt() } else { scale };
-    let mut y: TokenRows = Array::zeros((batch, steps, layer.heads * columns));
+    let mut y: TokenRows = Array::zeros((batch, steps, layer.outputs * columns));
     for (b, t, g) in indices((batch, steps, layer.groups)) {
         layer.step((b, t, g), &mut state);
-        let each = layer.heads / layer.groups;
+        let each = layer.outputs / layer.groups;
         for (h, column) in indices((each, columns)) {
             let h = g * each + h;
-            let product = |row| layer.q[[b, t, h * rows + row]] * state[[b, g, row, column]];
+            let of_query = h * layer.heads / layer.outputs;
+            let query = |row| layer.q[[b, t, of_query * rows + row]];
+            let product = |row| query(row) * state[[b, g, row, column]];
             y[[b, t, h * columns + column]] = scale * (0..rows).map(product).sum::<f64>();
         }
     }
@@ -81,8 +88,9 @@ fn layer(site: &KernelSite, inputs: &KernelInputs) -> TractResult<LinearInputs> 
     let is_of = |given: &Option<TokenRows>, widths: [usize; 2]| {
         given.as_ref().is_none_or(|given| widths.contains(&given.dim().2))
     };
+    let is_inverse = site.node.domain == MICROSOFT && groups % heads == 0;
     let fits = of_steps.into_iter().all(|size| size == (batch, steps))
-        && heads % groups == 0
+        && (heads % groups == 0 || is_inverse)
         && keys % groups == 0
         && values % groups == 0
         && wide == heads * (keys / groups)
@@ -94,7 +102,8 @@ fn layer(site: &KernelSite, inputs: &KernelInputs) -> TractResult<LinearInputs> 
         let problem = format!("has inputs of {sizes:?} for {heads} heads and {groups} of keys");
         return site.refuse(problem);
     }
-    Ok(LinearInputs { q, k, v, decay, beta, heads, groups })
+    let outputs = heads.max(groups);
+    Ok(LinearInputs { q, k, v, decay, beta, heads, groups, outputs })
 }
 
 impl LinearInputs {

@@ -5,13 +5,16 @@
 //! - `terms`: `TfIdfVectorizer`
 //! - `patches`: `Col2Im`, `DeformConv`, `RoiAlign`
 //! - `linear`: `LinearAttention`
-//! - `trees`: `TreeEnsemble`; `vectors`: `SVMClassifier`, `SVMRegressor`
+//! - `regions`: `MaxRoiPool`, `FeatureVectorizer`
+//! - `trees`: `TreeEnsemble`; `vectors`: `SVMClassifier`, `SVMRegressor`; `transforms` of scores
 
 mod linear;
 mod numbers;
 mod patches;
+mod regions;
 mod terms;
 mod texts;
+mod transforms;
 mod trees;
 mod vectors;
 
@@ -40,6 +43,8 @@ pub(super) type KernelOutputs = TractResult<Vec<TypedTensor>>;
 /// The most elements that sizes among the attributes may ask for.
 const MOST: usize = 1 << 31;
 
+const MICROSOFT: &str = "com.microsoft";
+
 /// By domain and operator.
 const KERNELS: &[(&str, &str, Kernel)] = &[
     ("", "Col2Im", patches::col2im),
@@ -47,16 +52,19 @@ const KERNELS: &[(&str, &str, Kernel)] = &[
     ("", "DeformConv", patches::deformed),
     ("", "Det", numbers::determinant),
     ("", "LinearAttention", linear::attention),
+    ("", "MaxRoiPool", regions::greatest),
     ("", "RoiAlign", patches::aligned),
     ("", "StringConcat", texts::concat),
     ("", "StringNormalizer", texts::normalize),
     ("", "StringSplit", texts::split),
     ("", "TfIdfVectorizer", terms::frequencies),
     ("", "Unique", numbers::unique),
+    ("ai.onnx.ml", "FeatureVectorizer", regions::features),
     ("ai.onnx.ml", "LabelEncoder", texts::labels),
     ("ai.onnx.ml", "SVMClassifier", vectors::classifier),
     ("ai.onnx.ml", "SVMRegressor", vectors::regressor),
     ("ai.onnx.ml", "TreeEnsemble", trees::ensemble),
+    (MICROSOFT, "LinearAttention", linear::attention),
 ];
 
 /// What computes a node, if it is one of these.

@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use tract_onnx::prelude::tract_ndarray::{Array2, ArrayView1, Axis};
+use tract_onnx::prelude::tract_ndarray::{Array1, Array2, ArrayView1, Axis};
 use tract_onnx::prelude::*;
 
+use super::transforms::transformed;
 use super::{KernelInputs, KernelOutputs, KernelSite};
 use crate::tensor::proto;
 
@@ -60,9 +61,7 @@ struct Ensemble {
 /// `TreeEnsemble`: of each row and target what the leaves come to that the row gets to.
 pub(super) fn ensemble(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
     let ensemble = Ensemble::of(site)?;
-    if site.int("post_transform") != 0 {
-        return site.refuse("has a `post_transform` other than 0 (NONE)");
-    }
+    let transform = transform(site, ensemble.targets)?;
     let rows: Array2<f64> = site.of_rank(inputs, 0, 2)?.into_dimensionality()?;
     let aggregate = site.int("aggregate_function");
     if !(0..=3).contains(&aggregate) {
@@ -88,8 +87,21 @@ pub(super) fn ensemble(site: &KernelSite, inputs: &KernelInputs) -> KernelOutput
         } else if aggregate > 1 && seen.contains(&false) {
             return site.refuse("has a target of which no tree has a leaf for a row");
         }
+        let scores = transformed(transform, made.to_vec());
+        made.assign(&Array1::from(scores));
     }
     Ok(vec![site.made(y.into_dyn(), site.input(inputs, 0)?)?])
+}
+
+/// What is made of the scores of a row. By ONNX 1 is SOFTMAX and 2 LOGISTIC, and ONNX Runtime takes
+/// them the other way round; of one target it makes no softmax.
+fn transform(site: &KernelSite, targets: usize) -> TractResult<&'static str> {
+    match site.int("post_transform") {
+        0 => Ok("NONE"),
+        3 if targets > 1 => Ok("SOFTMAX_ZERO"),
+        4 => Ok("PROBIT"),
+        other => site.refuse(format!("has a `post_transform` {other} of {targets} targets")),
+    }
 }
 
 /// A tensor that an attribute holds, as DOUBLE.

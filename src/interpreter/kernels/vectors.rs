@@ -3,6 +3,7 @@
 use tract_onnx::prelude::tract_ndarray::{Array2, ArrayD, ArrayView1, Axis};
 use tract_onnx::prelude::*;
 
+use super::transforms::{logistic, transformed};
 use super::{KernelInputs, KernelOutputs, KernelSite};
 use crate::cast::element_type::ElementType;
 use crate::interpreter::value::TypedTensor;
@@ -79,8 +80,10 @@ fn made(scores: Vec<f64>, shape: [usize; 2]) -> TractResult<TypedTensor> {
 
 /// `SVMRegressor`: a sum over the vectors, or, without any, over the features.
 pub(super) fn regressor(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
-    if site.word("post_transform") != "NONE" {
-        return site.refuse("has a `post_transform` other than NONE");
+    // Of one score ONNX Runtime makes no softmax.
+    let transform = site.word("post_transform");
+    if !["NONE", "SOFTMAX", "SOFTMAX_ZERO"].contains(&&*transform) {
+        return site.refuse(format!("has a `post_transform` {transform} of one score"));
     }
     let coefficients = floats(site, "coefficients");
     let [offset] = floats(site, "rho")[..] else {
@@ -204,7 +207,7 @@ impl ClassPairs {
         let is_bare = self.labels == 2 && self.slopes.is_empty();
         let is_known = match &*self.transform {
             "NONE" | "LOGISTIC" => true,
-            "SOFTMAX" | "SOFTMAX_ZERO" => !is_bare,
+            "SOFTMAX" | "SOFTMAX_ZERO" | "PROBIT" => !is_bare,
             _ => false,
         };
         if !is_known {
@@ -293,28 +296,5 @@ impl ClassPairs {
             }
         }
         p
-    }
-}
-
-fn logistic(x: f64) -> f64 {
-    1.0 / (1.0 + (-x).exp())
-}
-
-fn transformed(transform: &str, scores: Vec<f64>) -> Vec<f64> {
-    /// What is as small counts as 0, which stays.
-    const NOTHING: f64 = 1e-7;
-    let greatest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let keeps = transform == "SOFTMAX_ZERO";
-    let power = |x: f64| {
-        if keeps && x.abs() <= NOTHING { x * (-greatest).exp() } else { (x - greatest).exp() }
-    };
-    match transform {
-        "LOGISTIC" => scores.into_iter().map(logistic).collect(),
-        "SOFTMAX" | "SOFTMAX_ZERO" => {
-            let powers: Vec<f64> = scores.into_iter().map(power).collect();
-            let sum: f64 = powers.iter().sum();
-            powers.into_iter().map(|power| power / sum).collect()
-        }
-        _ => scores,
     }
 }

@@ -9,6 +9,7 @@ pub(crate) const ALONE: &[(&str, &str)] = &[
     ("", "Det"),
     ("", "LinearAttention"),
     ("", "Loop"),
+    ("", "MaxRoiPool"),
     ("", "Optional"),
     ("", "OptionalGetElement"),
     ("", "OptionalHasElement"),
@@ -26,8 +27,10 @@ pub(crate) const ALONE: &[(&str, &str)] = &[
     ("", "StringSplit"),
     ("", "TfIdfVectorizer"),
     ("", "Unique"),
+    ("ai.onnx.ml", "FeatureVectorizer"),
     ("ai.onnx.ml", "LabelEncoder"),
     ("ai.onnx.ml", "SVMClassifier"),
     ("ai.onnx.ml", "SVMRegressor"),
     ("ai.onnx.ml", "TreeEnsemble"),
+    ("com.microsoft", "LinearAttention"),
 ];

@@ -111,7 +111,8 @@ fn write_out(
         }
         other => match other.strip_prefix("QLinear") {
             Some(operator) => {
-                if !parts.quantized(operator)? {
+                let rank = shape(graph, node.input(0)).map(|shape| shape.len());
+                if !parts.quantized(operator, rank)? {
                     return Ok(());
                 }
             }

@@ -1,14 +1,14 @@
 //! Operators of ONNX Runtime's between quantisers.
 
-use onnx_cast_graph::{int, int_attribute};
+use onnx_cast_graph::{int, int_attribute, ints_attribute};
 
 use super::{NodeParts, PartInput};
 use crate::error::Error;
 
 impl NodeParts<'_> {
     /// An operator between quantisers of ONNX Runtime's: `QLinear` and its name. Whether there is
-    /// such a one.
-    pub(super) fn quantized(&mut self, operator: &str) -> Result<bool, Error> {
+    /// such a one. `rank` is that of the first input, where it is known.
+    pub(super) fn quantized(&mut self, operator: &str, rank: Option<usize>) -> Result<bool, Error> {
         match operator {
             "Add" | "Mul" => {
                 let [a, b] = [self.dequantize(0)?, self.dequantize(3)?];
@@ -33,20 +33,7 @@ impl NodeParts<'_> {
                 }
                 self.quantize(result, 3, self.ty(0))?;
             }
-            "GlobalAveragePool" | "AveragePool" => {
-                let x = self.dequantize(0)?;
-                let names = [
-                    "auto_pad",
-                    "ceil_mode",
-                    "count_include_pad",
-                    "kernel_shape",
-                    "pads",
-                    "strides",
-                ];
-                let attributes = self.own(&names);
-                let result = self.add(operator, &[x], attributes);
-                self.quantize(result, 3, self.ty(0))?;
-            }
+            "GlobalAveragePool" | "AveragePool" => self.pool(operator, rank)?,
             "Concat" => {
                 let inputs: Result<Vec<PartInput>, Error> = (2..self.node.inputs().len())
                     .step_by(3)
@@ -65,5 +52,28 @@ impl NodeParts<'_> {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// A pool, of images that may have their channels last.
+    fn pool(&mut self, operator: &str, rank: Option<usize>) -> Result<(), Error> {
+        let mut x = self.dequantize(0)?;
+        let names =
+            ["auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"];
+        let attributes = self.own(&names);
+        let turned = match (int(self.node, "channels_last").unwrap_or(0), rank) {
+            (0, _) => None,
+            (_, Some(rank)) if rank > 2 => Some(rank as i64 - 1),
+            _ => return Err(self.refusal("has channels that are last, of an unknown or no image")),
+        };
+        if let Some(last) = turned {
+            let perm = [0, last].into_iter().chain(1..last).collect();
+            x = self.add("Transpose", &[x], vec![ints_attribute("perm", perm)]);
+        }
+        let mut result = self.add(operator, &[x], attributes);
+        if let Some(last) = turned {
+            let perm = [0].into_iter().chain(2..=last).chain([1]).collect();
+            result = self.add("Transpose", &[result], vec![ints_attribute("perm", perm)]);
+        }
+        self.quantize(result, 3, self.ty(0))
     }
 }
