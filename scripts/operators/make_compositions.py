@@ -26,7 +26,7 @@ LEARNED = "ai.onnx.ml."
 FLOAT = np.float32
 BFLOAT = ml_dtypes.bfloat16
 # Of these onnx's evaluator has no more than the plainest cases.
-RUNTIME = {"LpPool", "Upsample"}
+RUNTIME = {"LpPool", "MaxRoiPool", "Reshape", "TopK", "Upsample"}
 
 
 def main() -> None:
@@ -54,6 +54,10 @@ def all_cases() -> Iterator[Case]:
         *convolved(),
         *halves(),
         *bfloats(),
+        *states(),
+        *routed(),
+        *pooled(),
+        *scored(),
     ):
         judge(case)
         yield case
@@ -774,3 +778,123 @@ def bfloats() -> Iterator[Case]:
 
 if __name__ == "__main__":
     main()
+
+
+def states() -> Iterator[Case]:
+    """Layers of ONNX Runtime's that hand a state on."""
+    q, k, v = (drawn((2, 3, width), seed) for width, seed in ((16, 1), (8, 2), (6, 3)))
+    past, decay, beta = drawn((2, 2, 4, 3), 4), drawn((2, 3, 2), 5), drawn((2, 3, 2), 6)
+    name = OWN + "LinearAttention"
+    heads = {"q_num_heads": 4, "kv_num_heads": 2}
+    yield case(name, heads | {"update_rule": "linear"}, [q, k, v], 2)
+    yield case(name, heads | {"scale": 0.3}, [q, k, v, past, decay, beta], 2)
+    inverse = {"q_num_heads": 1, "kv_num_heads": 2, "update_rule": "gated"}
+    yield case(name, inverse, [drawn((2, 3, 4), 7), k, v, None, decay], 2)
+    name = OWN + "CausalConvWithState"
+    x, weight, bias = drawn((2, 6, 5), 8), drawn((6, 1, 3), 9), drawn((6,), 10)
+    yield case(name, {}, [x, weight], 2)
+    yield case(name, {"activation": "silu"}, [x, weight, bias, drawn((2, 6, 2), 11)], 2)
+    spread = {"dilation": 2, "activation": "swish"}
+    yield case(name, spread, [x, weight, bias, drawn((2, 6, 4), 12)], 2)
+    last = {"channels_last": 1}
+    yield case(name, last, [drawn((2, 5, 6), 13), weight, bias, drawn((2, 2, 6), 14)], 2)
+    pair = [drawn((2, 5, 2, 3), 15), weight, bias, drawn((2, 4, 2, 3), 16)]
+    yield case(name, last | spread, pair, 2)
+    yield case(name, last | spread, pair[:2], 2)
+
+
+def routed() -> Iterator[Case]:
+    """Experts of two bits, and by weights that are not the router's."""
+    tokens, router, chosen = drawn((3, 8), 1), drawn((3, 4), 2, 2.0), drawn((3, 4), 3)
+    first, last = drawn((4, 4, 8), 3), drawn((4, 8, 4), 4)
+    sparse = {"k": 2, "use_sparse_mixer": 1}
+    for normalized in (0, 1):
+        more = {"normalize_routing_weights": normalized}
+        yield case(OWN + "MoE", sparse | more, [tokens, router, first, None, last])
+    refused = "has a `use_sparse_mixer` of other than two experts"
+    alone = sparse | {"k": 1}
+    yield Case(
+        OWN + "MoE", 21, alone, [tokens, router, first, None, last], [tokens.value], refused=refused
+    )
+
+    def codes(shape: tuple[int, ...], seed: int) -> Input:
+        places = np.arange(np.prod(shape)).reshape(shape)
+        return given(((places * 91 + seed) % 256).astype(np.uint8))
+
+    def units(shape: tuple[int, ...], seed: int) -> Input:
+        return given((drawn(shape, seed).value * 0.02 + 0.04).astype(FLOAT))
+
+    two = {"expert_weight_bits": 2, "k": 2, "activation_type": "silu"}
+    weights = [codes((4, 4, 2), 1), units((4, 4), 3), None, codes((4, 8, 1), 2), units((4, 8), 4)]
+    yield case(OWN + "QMoE", two, [tokens, router, *weights])
+    zeros = codes((4, 1), 5), codes((4, 2), 6)
+    yield case(OWN + "QMoE", two, [tokens, router, *weights, *[None] * 4, *zeros])
+    wide = drawn((2, 32), 1), drawn((2, 2), 2)
+    blocks = [codes((2, 32, 8), 7), units((2, 32, 2), 9), None]
+    blocks += [codes((2, 32, 8), 8), units((2, 32, 2), 10)]
+    zeros = codes((2, 32, 1), 11), codes((2, 32, 1), 12)
+    of_blocks = two | {"block_size": 16}
+    yield case(OWN + "QMoE", of_blocks, [*wide, *blocks])
+    yield case(OWN + "QMoE", of_blocks, [*wide, *blocks, *[None] * 4, *zeros])
+    for normalized in (0, 1):
+        more = two | {"normalize_routing_weights": normalized, "use_sparse_mixer": normalized}
+        yield case(OWN + "QMoE", more, [tokens, router, *weights, *[None] * 7, chosen])
+
+
+def pooled() -> Iterator[Case]:
+    """Means of no layer, channels that are last, regions, and attributes of the first versions."""
+    x, skip, gamma, bias = drawn((2, 3, 8), 1), drawn((2, 3, 8), 2), drawn((8,), 3), drawn((8,), 4)
+    yield case(OWN + "SkipSimplifiedLayerNormalization", {}, [x, skip, gamma, bias], 4)
+    yield case(OWN + "SkipSimplifiedLayerNormalization", {}, [x, skip, gamma], [None, None])
+    image, kernel = drawn((1, 2, 4, 4), 5, 8.0), drawn((3, 2, 3, 3), 6)
+    yield case(OWN + "FusedConv", {"activation": "HardSwish"}, [image, kernel])
+    unit = [given(np.array(0.1, FLOAT)), given(np.array(120, np.uint8))]
+    unit += [given(np.array(0.05, FLOAT)), given(np.array(100, np.uint8))]
+    last = {"channels_last": 1}
+    for shape in ((2, 4, 5, 3), (1, 6, 2)):
+        codes = given((np.arange(np.prod(shape)) * 91 % 256).astype(np.uint8).reshape(shape))
+        yield case(OWN + "QLinearGlobalAveragePool", last, [codes, *unit])
+    codes = given((np.arange(150) * 91 % 256).astype(np.uint8).reshape(2, 5, 5, 3))
+    for more in (
+        {"kernel_shape": [2, 3], "strides": [2, 1], "pads": [0, 1, 1, 1]},
+        {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1},
+        {"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "SAME_UPPER"},
+    ):
+        yield case(OWN + "QLinearAveragePool", last | more, [codes, *unit])
+    regions = grid([[0, 0, 0, 3, 3], [1, 1, 2, 5, 5], [1, -3, -3, -2, 1], [0, 4, 4, 9, 9]], FLOAT)
+    for size, scale in (([2, 2], 1.0), ([3, 2], 0.5), ([4, 5], 1.0)):
+        grids = {"pooled_shape": size, "spatial_scale": scale}
+        yield case("MaxRoiPool", grids, [drawn((2, 3, 6, 6), 7), regions])
+    yield case("TopK", {"k": 2}, [drawn((3, 5), 8)], 2, 1)
+    yield case("TopK", {"k": 2, "axis": 0}, [drawn((3, 5), 8)], 2, 9)
+    yield case("Reshape", {"shape": [0, 2, -1]}, [drawn((3, 4), 9)], 1, 1)
+
+
+def scored() -> Iterator[Case]:
+    """Features beside each other, and scores that are transformed."""
+    name = LEARNED + "FeatureVectorizer"
+    yield case(name, {"inputdimensions": [3, 1]}, [drawn((2, 3), 1), drawn((2, 1), 2)])
+    whole = [grid([[1, 2], [3, 4]], np.int64), grid([[5], [6]], np.int64)]
+    yield case(name, {"inputdimensions": [2, 1]}, whole)
+    rows, kind = drawn((4, 2), 1, 2.0), {"kernel_type": "RBF", "kernel_params": [0.5, 0.25, 2.0]}
+    vectors = kind | {"support_vectors": [float(x) for x in drawn((5, 2), 3).value.ravel()]}
+    line = {"coefficients": [0.5, -0.25, 1.0, -0.75, 0.25], "n_supports": 5, "rho": [0.125]}
+    for transform in ("SOFTMAX", "SOFTMAX_ZERO"):
+        more = {"post_transform": transform}
+        yield case(LEARNED + "SVMRegressor", vectors | line | more, [rows])
+    classes = vectors | {
+        "classlabels_ints": [7, 3],
+        "coefficients": [0.5, -0.25, 1.0, -0.75, 0.25],
+        "rho": [0.125],
+        "vectors_per_class": [2, 3],
+        "prob_a": [-2.0],
+        "prob_b": [0.25],
+        "post_transform": "PROBIT",
+    }
+    yield case(LEARNED + "SVMClassifier", classes, [rows], 2)
+    line = {"coefficients": [0.3, 0.1, 0.2, 0.0, 0.0, 0.0], "intercepts": [0.4, 0.1, 0.0]}
+    for transform in ("SOFTMAX_ZERO", "PROBIT"):
+        more = line | {"post_transform": transform, "targets": 3}
+        yield case(LEARNED + "LinearRegressor", more, [drawn((3, 2), 1, 0.5)])
+    line = {"coefficients": [0.3, 0.1], "intercepts": [0.4], "post_transform": "SOFTMAX_ZERO"}
+    yield case(LEARNED + "LinearRegressor", line, [drawn((3, 2), 1, 0.5)])

@@ -47,5 +47,6 @@ mod slices;
 mod states;
 mod statistics;
 mod stock;
+mod transforms;
 mod turns;
 mod weight_sizes;
