@@ -53,6 +53,8 @@ const PASSES: &[(&str, Pass)] = &[
     ("inline", inline::inline),
     // While nodes are the file's: what follows trusts that nothing of them is ignored.
     ("honoured", honoured::check),
+    // Before anything asks whether an attribute is there.
+    ("lists", legalise::lists::shorten),
     // Before what looks at sizes: the nodes that stand for one compute with them.
     ("compose", decompose::compose),
     // Before constants are read: tract reads these as signed.

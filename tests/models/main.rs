@@ -4,6 +4,7 @@
 mod common;
 
 mod allowed;
+mod as_run_elsewhere;
 mod as_specified;
 mod bit_cast;
 mod blocks;

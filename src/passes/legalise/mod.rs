@@ -1,6 +1,7 @@
 //! Legalisation: rewrites constructs that tract's loader mishandles, as docs/upstream.md tells, and
 //! gives nodes the forms and defaults that its builders look for.
 //!
+//! - `lists`: lists of numbers that tract reads otherwise
 //! - `outputs`: outputs with nodes of their own
 //! - `scanned`: products that tract would run in each turn
 //! - `tensors`: constants as tract holds them
@@ -8,6 +9,7 @@
 //! - `unsigned`: constants that tract reads as signed
 //! - `zeros`: constants that differ in signs of zeros alone
 
+pub(super) mod lists;
 pub(super) mod outputs;
 pub(super) mod scanned;
 pub(super) mod tensors;

@@ -74,6 +74,10 @@ impl Squeeze {
             (Some(axes), _) => self.places(axes, rank)?,
             (None, Some(axes)) => {
                 let axes = axes.cast_to::<i64>()?;
+                // As ONNX Runtime has it, an empty list is no list.
+                if axes.len() == 0 {
+                    return Ok(Stock::new(None));
+                }
                 self.places(axes.try_as_plain_ram()?.as_slice::<i64>()?, rank)?
             }
             (None, None) => {

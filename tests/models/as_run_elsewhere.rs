@@ -1,0 +1,202 @@
+//! Nodes of which ONNX's text leaves open what they mean: what ONNX Runtime makes of them is what
+//! comes out, in a plan and node by node. What it refuses is an error of one line.
+
+use tract_onnx::pb::{AttributeProto, ModelProto};
+use tract_onnx::prelude::*;
+use tract_onnx::tract_core::internal::Approximation;
+use tract_onnx_cast::ElementType::{Bool, Float, Int64, String as Text};
+use tract_onnx_cast::interpreter::Interpreter;
+use tract_onnx_cast::untrusted::without_panic;
+use tract_onnx_cast::{ElementType, OnnxTensor, onnx, tensor_proto};
+
+use crate::common::proto::{
+    dim, float, graph, graph_attribute, imports, int, ints, model, node, shaped, string, unshaped,
+    untyped,
+};
+
+/// A node of inputs by their types, the constants last.
+struct Case {
+    op: &'static str,
+    opset: i64,
+    attributes: Vec<AttributeProto>,
+    inputs: Vec<(ElementType, Tensor)>,
+    constants: usize,
+    outputs: Vec<ElementType>,
+}
+
+fn case(op: &'static str, opset: i64, attributes: Vec<AttributeProto>) -> Case {
+    Case { op, opset, attributes, inputs: vec![], constants: 0, outputs: vec![Float] }
+}
+
+impl Case {
+    fn of(mut self, ty: ElementType, tensor: Tensor) -> Case {
+        self.inputs.push((ty, tensor));
+        self
+    }
+
+    fn constant(mut self, ty: ElementType, tensor: Tensor) -> Case {
+        self.constants += 1;
+        self.of(ty, tensor)
+    }
+
+    fn makes(self, outputs: &[ElementType]) -> Case {
+        Case { outputs: outputs.into(), ..self }
+    }
+
+    fn model(&self) -> ModelProto {
+        let names: Vec<String> = (0..self.inputs.len()).map(|place| format!("i{place}")).collect();
+        let given: Vec<&str> = names.iter().map(String::as_str).collect();
+        let outputs: Vec<String> =
+            (0..self.outputs.len()).map(|place| format!("o{place}")).collect();
+        let made: Vec<&str> = outputs.iter().map(String::as_str).collect();
+        let outputs: Vec<_> =
+            made.iter().zip(&self.outputs).map(|(name, ty)| unshaped(name, *ty)).collect();
+        let mut graph =
+            graph(&[], &[node(self.op, &given, &made, self.attributes.clone())], &outputs);
+        let data = self.inputs.len() - self.constants;
+        for (place, (name, (ty, tensor))) in given.iter().zip(&self.inputs).enumerate() {
+            if place >= data {
+                graph.initializer.push(tensor_proto::write(name, *ty, tensor).expect("a tensor"));
+                continue;
+            }
+            let sizes = tensor.shape().iter().map(|size| dim(*size as i64));
+            graph.input.push(shaped(name, *ty, sizes.collect()));
+        }
+        let mut model = model(self.opset, graph);
+        for (domain, version) in [("ai.onnx.ml", 1), ("com.microsoft", 1)] {
+            let mut import = imports(version);
+            import[0].domain = domain.into();
+            model.opset_import.extend(import);
+        }
+        model
+    }
+
+    fn data(&self) -> &[(ElementType, Tensor)] {
+        &self.inputs[..self.inputs.len() - self.constants]
+    }
+
+    fn planned(&self) -> Result<Vec<Tensor>, String> {
+        let run = || {
+            let plan = onnx().model_for_proto_model(&self.model())?;
+            let plan = plan.into_optimized()?.into_runnable()?;
+            let inputs = self.data().iter().map(|(_, tensor)| tensor.clone().into_tvalue());
+            plan.run(inputs.collect())
+        };
+        let made = without_panic(run).map_err(|error| format!("{error:#}"))?;
+        Ok(made.into_iter().map(TValue::into_tensor).collect())
+    }
+
+    fn walked(&self) -> Result<Vec<Tensor>, String> {
+        let run = || {
+            let nodes = Interpreter::of_proto(onnx(), self.model(), None)?;
+            let given = self.data().iter().map(|(ty, tensor)| OnnxTensor::new(*ty, tensor.clone()));
+            nodes.run(given.collect::<Result<_, _>>()?)
+        };
+        let made = run().map_err(|error| error.to_string())?;
+        Ok(made.into_iter().map(OnnxTensor::into_tensor).collect())
+    }
+
+    #[track_caller]
+    fn is(self, expected: &[Tensor]) {
+        self.is_node_by_node(expected);
+        let made = self.planned().unwrap_or_else(|error| panic!("{}, a plan: {error}", self.op));
+        self.are("a plan", &made, expected);
+    }
+
+    #[track_caller]
+    fn is_node_by_node(&self, expected: &[Tensor]) {
+        let made = self.walked().unwrap_or_else(|error| panic!("{}: {error}", self.op));
+        self.are("node by node", &made, expected);
+    }
+
+    #[track_caller]
+    fn are(&self, engine: &str, made: &[Tensor], expected: &[Tensor]) {
+        assert_eq!(made.len(), expected.len(), "{}", self.op);
+        for (made, expected) in made.iter().zip(expected) {
+            let is_same =
+                made == expected || made.close_enough(expected, Approximation::Close).is_ok();
+            assert!(is_same, "{}, {engine}: {made:?} is not {expected:?}", self.op);
+        }
+    }
+
+    /// Is refused by both with one line that has all of these words.
+    #[track_caller]
+    fn is_refused(self, words: &[&str]) {
+        for (engine, made) in [("a plan", self.planned()), ("node by node", self.walked())] {
+            let error = made.expect_err(engine);
+            let name = format!("node `{}_o0`", self.op.rsplit('.').next().unwrap_or_default());
+            let is_told = words.iter().all(|word| error.contains(word)) && error.contains(&name);
+            assert!(is_told && !error.contains("index out of"), "{engine}: {error}");
+            assert_eq!(error.matches(&name).count(), 1, "{engine}: {error}");
+        }
+    }
+}
+
+fn floats(shape: &[usize], values: &[f32]) -> Tensor {
+    Tensor::from_shape(shape, values).expect("as many numbers")
+}
+
+fn six() -> Tensor {
+    floats(&[2, 3], &[1., 2., 3., 4., 5., 6.])
+}
+
+#[test]
+fn axes_of_none_are_all_axes() {
+    let none = || ints("axes", &[]);
+    for op in ["ReduceSum", "ReduceL1"] {
+        case(op, 11, vec![none()]).of(Float, six()).is(&[floats(&[1, 1], &[21.])]);
+        let flat = vec![none(), int("keepdims", 0)];
+        case(op, 11, flat).of(Float, six()).is(&[tensor0(21f32)]);
+    }
+    case("ReduceMax", 17, vec![none()]).of(Float, six()).is(&[floats(&[1, 1], &[6.])]);
+    let column = floats(&[1, 3, 1], &[1., 2., 3.]);
+    case("Squeeze", 11, vec![none()]).of(Float, column.clone()).is(&[tensor1(&[1f32, 2., 3.])]);
+    let given = case("Squeeze", 13, vec![]).of(Float, column);
+    given.constant(Int64, tensor1::<i64>(&[])).is(&[tensor1(&[1f32, 2., 3.])]);
+}
+
+#[test]
+fn an_axis_that_is_there_twice_is_reduced_once() {
+    let twice = vec![ints("axes", &[1, -1]), int("keepdims", 0)];
+    case("ReduceSum", 11, twice).of(Float, six()).is(&[tensor1(&[6f32, 15.])]);
+    let given = case("ReduceMax", 18, vec![int("keepdims", 0)]).of(Float, six());
+    given.constant(Int64, tensor1(&[0i64, -2])).is(&[tensor1(&[4f32, 5., 6.])]);
+}
+
+#[test]
+fn windows_of_empty_lists() {
+    let x = || floats(&[1, 1, 3], &[1., 2., 4.]);
+    let lists = || vec![ints("strides", &[]), ints("pads", &[]), ints("dilations", &[])];
+    let pooled = |op| {
+        let attributes = [lists(), vec![ints("kernel_shape", &[2])]].concat();
+        case(op, 19, attributes).of(Float, x())
+    };
+    pooled("AveragePool").is(&[floats(&[1, 1, 2], &[1.5, 3.])]);
+    pooled("MaxPool").is(&[floats(&[1, 1, 2], &[2., 4.])]);
+    let convolved = |op| case(op, 19, lists()).of(Float, x());
+    let kernel = || floats(&[1, 1, 2], &[1., 1.]);
+    convolved("Conv").constant(Float, kernel()).is(&[floats(&[1, 1, 2], &[3., 6.])]);
+    let spread = floats(&[1, 1, 4], &[1., 3., 6., 4.]);
+    convolved("ConvTranspose").constant(Float, kernel()).is(&[spread]);
+    let refused = case("AveragePool", 19, vec![ints("kernel_shape", &[])]).of(Float, x());
+    refused.is_refused(&["kernel_shape", "19"]);
+}
+
+#[test]
+fn a_mask_of_numbers() {
+    for opset in [6, 7] {
+        let ones = floats(&[2, 3], &[1.; 6]);
+        let given = case("Dropout", opset, vec![float("ratio", 0.3)]).of(Float, six());
+        given.makes(&[Float, Float]).is(&[six(), ones]);
+    }
+}
+
+#[test]
+fn lists_of_axes_of_a_resize() {
+    let scales = tensor1(&[1f32, 2.]);
+    let with = vec![ints("axes", &[]), string("mode", "nearest")];
+    let mut given = case("Resize", 18, with).of(Float, six()).constant(Float, tensor1::<f32>(&[]));
+    given = given.constant(Float, scales);
+    let rows = [1., 1., 2., 2., 3., 3., 4., 4., 5., 5., 6., 6.];
+    given.is(&[floats(&[2, 6], &rows)]);
+}
