@@ -182,6 +182,55 @@ fn windows_of_empty_lists() {
     refused.is_refused(&["kernel_shape", "19"]);
 }
 
+/// A tree of one question, whether the number is 0 or less.
+fn tree(ids: &[i64], weights: &[f32], bases: &[f32], transform: &str) -> Case {
+    let list = |name: &str, floats: &[f32]| AttributeProto {
+        floats: floats.into(),
+        r#type: 6,
+        ..ints(name, &[])
+    };
+    let modes = ["BRANCH_LEQ", "LEAF", "LEAF"].map(|mode| mode.as_bytes().to_vec()).to_vec();
+    let mut attributes = vec![
+        ints("nodes_treeids", &[0, 0, 0]),
+        ints("nodes_nodeids", &[0, 1, 2]),
+        ints("nodes_featureids", &[0, 0, 0]),
+        list("nodes_values", &[0., 0., 0.]),
+        AttributeProto { strings: modes, r#type: 8, ..ints("nodes_modes", &[]) },
+        ints("nodes_truenodeids", &[1, 0, 0]),
+        ints("nodes_falsenodeids", &[2, 0, 0]),
+        ints("class_treeids", &[0, 0]),
+        ints("class_nodeids", &[1, 2]),
+        ints("class_ids", ids),
+        list("class_weights", weights),
+        ints("classlabels_int64s", &[10, 20]),
+        string("post_transform", transform),
+    ];
+    if !bases.is_empty() {
+        attributes.push(list("base_values", bases));
+    }
+    let case = case("ai.onnx.ml.TreeEnsembleClassifier", 21, attributes);
+    case.of(Float, floats(&[2, 1], &[-1., 1.])).makes(&[Int64, Float])
+}
+
+/// What ONNX Runtime 1.31 makes of two classes whose weights are of one.
+#[test]
+fn two_classes_of_trees_for_one() {
+    let is = |case: Case, labels: [i64; 2], scores: [f32; 4]| {
+        case.is(&[tensor1(&labels), floats(&[2, 2], &scores)]);
+    };
+    let share = [0.9, 0.1];
+    is(tree(&[0, 0], &share, &[], "NONE"), [20, 10], [0.1, 0.9, 0.9, 0.1]);
+    is(tree(&[0, 0], &share, &[0., 0.], "NONE"), [20, 10], [0.9, 0., 0.1, 0.]);
+    is(tree(&[0, 0], &share, &[0.9, -0.8], "NONE"), [20, 20], [1.8, 0., 1., 0.]);
+    let of_first = [0.731_058_6, 0.5, 0.549_834, 0.5];
+    is(tree(&[0, 0], &share, &[0.1, 0.2], "LOGISTIC"), [20, 10], of_first);
+    let shares = [0.731_058_6, 0.268_941_4, 0.549_834, 0.450_166];
+    is(tree(&[0, 0], &share, &[0.1, 0.2], "SOFTMAX"), [20, 10], shares);
+    is(tree(&[1, 1], &share, &[], "NONE"), [20, 10], [0., 0.9, 0., 0.1]);
+    is(tree(&[1, 1], &[0.9, -0.3], &[0.25], "NONE"), [20, 10], [0., 0.9, 0., -0.3]);
+    is(tree(&[1, 1], &[0.9, -0.3], &[0.1, 0.2], "NONE"), [20, 20], [0., 0.2, 0., 0.2]);
+}
+
 #[test]
 fn a_mask_of_numbers() {
     for opset in [6, 7] {

@@ -4,8 +4,9 @@
 //! tract gives every row the first label there, since it looks for the largest of one score and a
 //! zero, and takes only as many base values as classes (tract-onnx,
 //! `ops/ml/tree_ensemble_classifier.rs`). The rule is that of ONNX Runtime: a score beyond 0.5 is
-//! the second class where no weight is negative, one beyond 0 where some are; scores of one class
-//! know no softmax.
+//! the second class where no weight is negative, one beyond 0 where some are, whichever class the
+//! weights are of; scores of one class know no softmax. Two base values, or weights of the second
+//! class, make a score for each class, of which one is 0.
 //!
 //! It rounds DOUBLE to FLOAT before it compares (tract-onnx-opl, `ml/tree_ensemble_classifier.rs`,
 //! `eval`): see `features`.
@@ -31,13 +32,12 @@ const CHILDREN: [&str; 2] = ["nodes_truenodeids", "nodes_falsenodeids"];
 
 const NAN_IS_TRUE: &str = "nodes_missing_value_tracks_true";
 
-/// Builds tract's operator without the base value of the one score, which it does not take.
+/// Builds tract's operator without the base values of the one score, which it does not take so.
 pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     check_trees(node)?;
     check_classes(node)?;
     let mut stock = node.clone();
-    let base: Option<Vec<f32>> = node.get_attr_opt_vec("base_values")?;
-    if base.is_some_and(|base| base.len() == 1) && is_of_one_score(node)? {
+    if class_of_score(node)?.is_some() {
         stock.attribute.retain(|attribute| attribute.name != "base_values");
     }
     ask_less(&mut stock);
@@ -164,10 +164,12 @@ fn endless(nodes: &BTreeMap<i64, Option<[i64; 2]>>) -> Option<String> {
     None
 }
 
-/// Whether there are two classes and weights of the first alone.
-fn is_of_one_score(node: &NodeProto) -> TractResult<bool> {
-    let ids: Option<Vec<i64>> = node.get_attr_opt_vec("class_ids")?;
-    Ok(labels(node)?.len() == 2 && ids.is_some_and(|ids| ids.iter().all(|id| *id == 0)))
+/// The one of two classes that all weights are of, if it is one.
+fn class_of_score(node: &NodeProto) -> TractResult<Option<usize>> {
+    let ids: Vec<i64> = node.get_attr_opt_vec("class_ids")?.unwrap_or_default();
+    let has_two = labels(node)?.len() == 2;
+    let class = [0, 1].into_iter().find(|class| ids.iter().all(|id| *id == *class as i64));
+    Ok(class.filter(|_| has_two && !ids.is_empty()))
 }
 
 fn labels(node: &NodeProto) -> TractResult<Tensor> {
@@ -192,18 +194,16 @@ fn wire(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead
 fn wire_two(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let node = &site.proto;
     let transform: Option<&str> = node.get_attr_opt("post_transform")?;
-    let logistic = match transform.unwrap_or("NONE") {
-        "NONE" | "SOFTMAX" => false,
-        "LOGISTIC" => true,
+    let (softmax, logistic) = match transform.unwrap_or("NONE") {
+        "NONE" => (false, false),
+        "SOFTMAX" => (true, false),
+        "LOGISTIC" => (false, true),
         _ => return Ok(None),
     };
-    let base: Option<Vec<f32>> = node.get_attr_opt_vec("base_values")?;
-    let base = match &*base.unwrap_or_default() {
-        [] => 0.,
-        [base] => *base,
-        _ => return Ok(None),
+    let bases: Vec<f32> = node.get_attr_opt_vec("base_values")?.unwrap_or_default();
+    let (Some(class), [input], true) = (class_of_score(node)?, inputs, bases.len() <= 2) else {
+        return Ok(None);
     };
-    let (true, [input]) = (is_of_one_score(node)?, inputs) else { return Ok(None) };
     // What tract makes of the labels afterwards it cannot make of strings.
     let mut draft = TypedModel { symbols: model.symbols.clone(), ..TypedModel::default() };
     let fact = model.outlet_fact(*input)?;
@@ -219,34 +219,61 @@ fn wire_two(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Ins
     let op = TwoClasses {
         node: site.node(),
         labels: labels(node)?.into_arc_tensor(),
-        base: base.to_bits(),
+        class,
+        bases: bases.into_iter().map(f32::to_bits).collect(),
         is_share: weights.iter().all(|weight| *weight >= 0.),
+        softmax,
         logistic,
     };
     model.wire_node(&site.name, op, &scores).map(Some)
 }
 
-/// Labels and scores of two classes: its input is the score of the second, in the first column.
+/// Labels and scores of two classes: its input is the sum of all weights, in the column of their
+/// class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TwoClasses {
     /// For messages.
     node: Label,
     labels: Arc<Tensor>,
-    /// What is added to every score, by its bits.
-    base: u32,
+    /// That of the weights.
+    class: usize,
+    /// What is added to scores, by its bits: two numbers at most.
+    bases: Vec<u32>,
     /// Whether scores are shares of one, which no negative weight lets them be.
     is_share: bool,
+    softmax: bool,
     logistic: bool,
 }
 
 impl TwoClasses {
-    /// Whether the second class has a score, and the scores of both.
-    fn classify(&self, score: f32) -> (bool, [f32; 2]) {
-        let score = score + f32::from_bits(self.base);
-        let scores = match (self.logistic, self.is_share) {
-            (true, _) => [logistic(-score), logistic(score)],
-            (false, true) => [1. - score, score],
-            (false, false) => [-score, score],
+    /// Whether it is the second class, and the scores of both. As in ONNX Runtime, of two base
+    /// values that of the first class is added to what the weights of the first make, and that of
+    /// the second stands for what the weights of the second make; a single one is left out there.
+    fn classify(&self, sum: f32) -> (bool, [f32; 2]) {
+        let base = |place: usize| self.bases.get(place).copied().map(f32::from_bits);
+        let (score, pair) = match (self.class, base(0), base(1)) {
+            (0, first, None) => {
+                let score = sum + first.unwrap_or_default();
+                (score, [if self.is_share { 1. } else { 0. } - score, score])
+            }
+            (0, first, Some(_)) => {
+                let score = sum + first.unwrap_or_default();
+                (score, [score, 0.])
+            }
+            (_, _, second) => {
+                let score = second.unwrap_or(sum);
+                (score, [0., score])
+            }
+        };
+        let is_one_score = self.class == 0 && self.bases.len() < 2;
+        let scores = match (self.logistic, self.softmax) {
+            (true, _) if is_one_score => [logistic(-score), logistic(score)],
+            (true, _) => pair.map(logistic),
+            (_, true) if !is_one_score => {
+                let [first, second] = pair;
+                [logistic(first - second), logistic(second - first)]
+            }
+            _ => pair,
         };
         (score > if self.is_share { 0.5 } else { 0. }, scores)
     }
@@ -278,7 +305,8 @@ impl EvalOp for TwoClasses {
         let rows = input.shape().first().copied().unwrap_or_default();
         let (mut seconds, mut scores) = (vec![], vec![]);
         for row in input.axis_iter(Axis(0)) {
-            let (is_second, both) = self.classify(row.first().copied().unwrap_or_default());
+            let sum = row.get(self.class).copied().unwrap_or_default();
+            let (is_second, both) = self.classify(sum);
             seconds.push(is_second);
             scores.extend(both);
         }
@@ -316,13 +344,16 @@ impl Save for TwoClasses {
             (texts, labels.as_slice::<i64>().unwrap_or_default())
         });
         let saved = Saved::default().with(&texts.to_vec()).with(&numbers.to_vec());
-        saved.with(&self.base).with(&self.is_share).with(&self.logistic)
+        let saved = saved.with(&self.class).with(&self.bases).with(&self.is_share);
+        saved.with(&self.softmax).with(&self.logistic)
     }
 
     fn restore(node: Label, row: &mut Row) -> TractResult<TwoClasses> {
         let (texts, numbers): (Vec<String>, Vec<i64>) = row.take()?;
         let labels = if texts.is_empty() { tensor1(&numbers) } else { tensor1(&texts) };
-        let (base, is_share, logistic) = (row.take()?, row.take()?, row.take()?);
-        Ok(TwoClasses { node, labels: labels.into_arc_tensor(), base, is_share, logistic })
+        let labels = labels.into_arc_tensor();
+        let (class, bases, is_share) = (row.take()?, row.take()?, row.take()?);
+        let (softmax, logistic) = (row.take()?, row.take()?);
+        Ok(TwoClasses { node, labels, class, bases, is_share, softmax, logistic })
     }
 }
