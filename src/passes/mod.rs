@@ -85,6 +85,8 @@ const PASSES: &[(&str, Pass)] = &[
     // What is left that tract's loader mishandles.
     ("legalise", legalise::legalise),
     // When nodes are those that tract builds.
+    ("alike", legalise::alike::merge),
+    // Likewise.
     ("tied", tied::tie),
     // Last: outputs get nodes of their own, which nothing before may take for users.
     ("outputs", legalise::outputs::prepare),

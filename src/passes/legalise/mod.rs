@@ -1,6 +1,7 @@
 //! Legalisation: rewrites constructs that tract's loader mishandles, as docs/upstream.md tells, and
 //! gives nodes the forms and defaults that its builders look for.
 //!
+//! - `alike`: nodes that make the same
 //! - `lists`: lists of numbers that tract reads otherwise
 //! - `outputs`: outputs with nodes of their own
 //! - `scanned`: products that tract would run in each turn
@@ -9,6 +10,7 @@
 //! - `unsigned`: constants that tract reads as signed
 //! - `zeros`: constants that differ in signs of zeros alone
 
+pub(super) mod alike;
 pub(super) mod lists;
 pub(super) mod outputs;
 pub(super) mod scanned;
