@@ -241,6 +241,26 @@ fn a_mask_of_numbers() {
 }
 
 #[test]
+fn what_the_cosines_have_not_is_an_error() {
+    let x = || floats(&[1, 1, 1, 4], &[1., 2., 3., 4.]);
+    let rows = |rows: usize| floats(&[rows, 2], &vec![0.5; rows * 2]);
+    let words = ["index 7", "RotaryEmbedding"];
+    for count in [7, 0] {
+        let onnx = case("RotaryEmbedding", 23, vec![]).of(Float, x());
+        let onnx = onnx.of(Float, rows(count)).of(Float, rows(count));
+        onnx.of(Int64, Tensor::from_shape(&[1, 1], &[7i64]).unwrap()).is_refused(&words);
+    }
+}
+
+#[test]
+fn inputs_that_are_missing_are_named() {
+    let row = || floats(&[1, 2, 4], &[0.5; 8]);
+    let attributes = vec![int("num_heads", 1)];
+    let keys = case("com.microsoft.MultiHeadAttention", 21, attributes).of(Float, row());
+    keys.of(Float, row()).is_refused(&["lacks input 2"]);
+}
+
+#[test]
 fn lists_of_axes_of_a_resize() {
     let scales = tensor1(&[1f32, 2.]);
     let with = vec![ints("axes", &[]), string("mode", "nearest")];

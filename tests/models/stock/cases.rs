@@ -164,6 +164,12 @@ fn of_places() -> Vec<Case> {
         ("s", Constant, tensor1(&[4i64])),
         ("e", Constant, tensor1(&[2i64])),
     ];
+    let rotated = vec![
+        ("x", Input, shape(&[1, 1, 1, 2], &[1f32, 2.0])),
+        ("cosines", Constant, shape(&[2, 1], &[1f32, 1.0])),
+        ("sines", Constant, shape(&[2, 1], &[0f32, 0.0])),
+        ("places", Input, shape(&[1, 1], &[2i64])),
+    ];
     let expanded = vec![("x", Input, tensor1(&[1f32])), ("a", Input, tensor1(&[2i64, 2]))];
     let like = |operator| {
         let drawn = node(operator, &["x"], &["r"], vec![]);
@@ -173,6 +179,7 @@ fn of_places() -> Vec<Case> {
     };
     vec![
         one("GatherND", vec![four(), last()], vec![], Some(tensor1(&[4f32]))),
+        one("RotaryEmbedding", rotated, vec![], None),
         one(
             "ScatterND",
             vec![four(), last(), ("u", Input, tensor1(&[9f32]))],

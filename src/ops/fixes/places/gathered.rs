@@ -1,6 +1,7 @@
-//! Indices of `Gather`, `GatherElements` and `ScatterElements`, of which tract does not look
-//! whether the axis has them: one that it has not ends in a panic that names no node (tract-core,
-//! `ops/array/gather.rs`, `gather_elements.rs` and `scatter_elements.rs`).
+//! Indices of `Gather`, `GatherElements` and `ScatterElements`, and positions of
+//! `RotaryEmbedding`, of which tract does not look whether the axis has them: one that it has not
+//! ends in a panic that names no node (tract-core, `ops/array/gather.rs`, `gather_elements.rs` and
+//! `scatter_elements.rs`).
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::Slice as Part;
@@ -31,6 +32,16 @@ pub(crate) fn gather(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId
         return Ok(None);
     }
     site.wire_stock(model, &[&[whole, *indices], rest].concat()).map(Some)
+}
+
+/// Wires tract's `RotaryEmbedding` behind a look at its positions, which are the fourth input:
+/// rows of the cosines and the sines, of which there are as many.
+pub(crate) fn rotary(site: &HookSite, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+    let [data, cosines, sines, positions] = inputs else { return Ok(None) };
+    match checked(site, model, *cosines, *positions)? {
+        Some(checked) => site.wire_stock(model, &[*data, *cosines, *sines, checked]).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// The indices behind what looks at them when the model runs; `None` where it is known that the

@@ -115,6 +115,7 @@ pub(crate) const FIXES: &[OperatorFix] = &[
     fix(&["ReduceLogSumExp"], hook(reductions::row), "refuses integers, or computes them in FLOAT", "ReduceSumSquare, ReduceL2, ReduceLogSum, ReduceLogSumExp of integers"),
     fix(&["ReduceMax", "ReduceMin"], hook(reductions::extreme), "begins with the least finite number", "ReduceMax, ReduceMin of infinities"),
     fix(&["Resize"], By::Build(resize::build), "computes all types in FLOAT", "Resize of DOUBLE and of integers"),
+    fix(&["RotaryEmbedding"], hook(gathered::rotary), "panics at a position that the cosines have not", "RotaryEmbedding, a position beyond the cosines"),
     fix(&["Scan"], By::Build(scan::build), "counts without end", "Scan of a body with fewer inputs than are scanned"),
     fix(&["Scatter", "ScatterElements"], hook(indices::scatter_elements), "drops NaN", "ScatterElements, ScatterND of NaN"),
     fix(&["ScatterND"], hook(indices::scatter_nd), "panics at negative indices", "GatherND and ScatterND, negative index"),
