@@ -261,6 +261,27 @@ fn inputs_that_are_missing_are_named() {
 }
 
 #[test]
+fn lists_of_n_grams() {
+    let attributes = |least: i64, skipped: i64| {
+        vec![
+            int("min_gram_length", least),
+            int("max_gram_length", 1),
+            int("max_skip_count", skipped),
+            string("mode", "TF"),
+            ints("ngram_counts", &[0]),
+            ints("ngram_indexes", &[0, 1]),
+            ints("pool_int64s", &[2, 3]),
+        ]
+    };
+    let words = || tensor1(&[2i64, 3, 3]);
+    let endless = case("TfIdfVectorizer", 9, attributes(i64::MIN, 0)).of(Int64, words());
+    endless.is_node_by_node(&[tensor1(&[1f32, 2.])]);
+    let skipped = case("TfIdfVectorizer", 9, attributes(1, i64::MIN)).of(Int64, words());
+    let error = skipped.walked().expect_err("no such number");
+    assert!(error.contains("TfIdfVectorizer_o0") && error.contains("max_skip_count"), "{error}");
+}
+
+#[test]
 fn lists_of_axes_of_a_resize() {
     let scales = tensor1(&[1f32, 2.]);
     let with = vec![ints("axes", &[]), string("mode", "nearest")];

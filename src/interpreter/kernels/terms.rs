@@ -43,15 +43,21 @@ pub(super) fn frequencies(site: &KernelSite, inputs: &KernelInputs) -> KernelOut
     };
     let width = usize::try_from(width)?;
     let mut counts = vec![0f32; rows * width];
-    let lengths = site.int("min_gram_length")..=site.int("max_gram_length");
+    // A term that is longer than all words is nowhere.
+    let longest = site.int("max_gram_length").min(i64::try_from(words.len())?);
+    let lengths = site.int("min_gram_length").max(1)..=longest;
+    let skipped = site.int("max_skip_count");
+    let Ok(skipped) = usize::try_from(skipped) else {
+        return site.refuse(format!("has attribute `max_skip_count` {skipped}"));
+    };
     for (row, counts) in counts.chunks_mut(width.max(1)).enumerate() {
         let length = words.len() / rows.max(1);
         let words = words.get(row * length..(row + 1) * length).unwrap_or_default();
         for length in lengths.clone() {
             let Ok(length) = usize::try_from(length) else { continue };
             // Of one member nothing is left out.
-            let steps = if length == 1 { 0 } else { site.int("max_skip_count") };
-            let steps = usize::try_from(steps.saturating_add(1))?.min(words.len().max(1));
+            let steps = if length == 1 { 0 } else { skipped };
+            let steps = steps.saturating_add(1).min(words.len().max(1));
             count(words, length, steps, &terms, counts);
         }
         for (column, place) in terms.values() {
