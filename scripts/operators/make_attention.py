@@ -143,7 +143,7 @@ def cases() -> list[Case]:
         made.append(case)
 
     refuse(sketch({"q_num_heads": 2}), "has one of `q_num_heads` and `kv_num_heads`, not both")
-    refuse(sketch({"softmax_precision": 10}), "has attribute `softmax_precision` 10")
+    refuse(sketch({"softmax_precision": 7}), "has attribute `softmax_precision` 7")
     refuse(sketch({"softcap": -1.0}), "has attribute `softcap` -1")
     refuse(sketch({"left_window_size": -2}, opset=25), "has attribute `left_window_size` -2")
     refuse(sketch({"qk_matmul_output_mode": 4}), "has attribute `qk_matmul_output_mode` 4")

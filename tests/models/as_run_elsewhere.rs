@@ -282,6 +282,18 @@ fn lists_of_n_grams() {
 }
 
 #[test]
+fn a_softmax_narrower_than_its_scores() {
+    let row = || floats(&[1, 1, 2, 2], &[1., 2., 3., 4.]);
+    for precision in [1, 10, 16] {
+        let attributes = vec![int("softmax_precision", precision)];
+        let plain = case("Attention", 23, vec![]).of(Float, row()).of(Float, row());
+        let expected = plain.of(Float, row()).walked().expect("a result");
+        let given = case("Attention", 23, attributes).of(Float, row()).of(Float, row());
+        given.of(Float, row()).is(&expected);
+    }
+}
+
+#[test]
 fn lists_of_axes_of_a_resize() {
     let scales = tensor1(&[1f32, 2.]);
     let with = vec![ints("axes", &[]), string("mode", "nearest")];

@@ -86,12 +86,15 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
         (None, None) => None,
         _ => Err(refuse.because("has one of `q_num_heads` and `kv_num_heads`, not both"))?,
     };
+    // Narrower than the products are, ONNX Runtime's CPU computes no softmax either.
     let in_double = match refuse.int("softmax_precision", 1)? {
-        1 => false,
+        1 | 10 | 16 => false,
         11 => true,
-        other => Err(refuse.because(format!(
-            "has attribute `softmax_precision` {other}, where 1 (FLOAT) and 11 (DOUBLE) are computed"
-        )))?,
+        other => {
+            let types = "1 (FLOAT), 10 (FLOAT16), 11 (DOUBLE) and 16 (BFLOAT16) are floats";
+            let problem = format!("has attribute `softmax_precision` {other}, where {types}");
+            Err(refuse.because(problem))?
+        }
     };
     let mode = refuse.int("qk_matmul_output_mode", 0)?;
     if !(0..=3).contains(&mode) {
@@ -149,7 +152,8 @@ fn build_stock(
     node: &NodeProto,
 ) -> TractResult<Option<Box<dyn InferenceOp>>> {
     let mut node = node.clone();
-    node.attribute.retain(|attribute| attribute.name != "qk_matmul_output_mode");
+    let ours = ["qk_matmul_output_mode", "softmax_precision"];
+    node.attribute.retain(|attribute| !ours.contains(&attribute.name.as_str()));
     let build = stock("Attention").context("tract has no Attention")?;
     Ok(Some(build(context, &node)?.0))
 }
