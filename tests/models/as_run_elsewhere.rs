@@ -294,6 +294,13 @@ fn a_softmax_narrower_than_its_scores() {
 }
 
 #[test]
+fn windows_of_no_elements() {
+    for op in ["HannWindow", "HammingWindow", "BlackmanWindow"] {
+        case(op, 17, vec![]).constant(Int64, tensor0(0i64)).is(&[tensor1::<f32>(&[])]);
+    }
+}
+
+#[test]
 fn lists_of_axes_of_a_resize() {
     let scales = tensor1(&[1f32, 2.]);
     let with = vec![ints("axes", &[]), string("mode", "nearest")];

@@ -60,7 +60,7 @@ const fn input(place: usize, name: &'static str, must: Must) -> (NumberSource, M
 
 const AXIS: &[(NumberSource, Must)] = &[of("axis", Must::Axis)];
 const REDUCED: &[(NumberSource, Must)] = &[of("axes", Must::Axis), input(1, "axes", Must::Axis)];
-const LENGTH: &[(NumberSource, Must)] = &[input(0, "size", Must::Within(1, MOST))];
+const LENGTH: &[(NumberSource, Must)] = &[input(0, "size", Must::Within(0, MOST))];
 const STEPS: Must = Must::Spatial { times: 1, least: 1 };
 const PADS: (NumberSource, Must) = of("pads", Must::Spatial { times: 2, least: 0 });
 const POOL: &[(NumberSource, Must)] =
