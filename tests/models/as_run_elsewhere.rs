@@ -301,6 +301,20 @@ fn windows_of_no_elements() {
 }
 
 #[test]
+fn labels_by_their_places() {
+    let classes = ["a", "b", "c"].map(|class| class.as_bytes().to_vec()).to_vec();
+    let classes =
+        || AttributeProto { strings: classes.clone(), r#type: 8, ..ints("classes_strings", &[]) };
+    let text = |texts: &[&str]| tensor1(&texts.iter().map(|x| x.to_string()).collect::<Vec<_>>());
+    let places = case("ai.onnx.ml.LabelEncoder", 21, vec![classes(), int("default_int64", 7)]);
+    let places = places.of(Text, text(&["a", "b", "z"])).makes(&[Int64]);
+    places.is_node_by_node(&[tensor1(&[0i64, 1, 7])]);
+    let texts = case("ai.onnx.ml.LabelEncoder", 21, vec![classes(), string("default_string", "?")]);
+    let texts = texts.of(Int64, tensor1(&[2i64, 3])).makes(&[Text]);
+    texts.is_node_by_node(&[text(&["c", "?"])]);
+}
+
+#[test]
 fn lists_of_axes_of_a_resize() {
     let scales = tensor1(&[1f32, 2.]);
     let with = vec![ints("axes", &[]), string("mode", "nearest")];

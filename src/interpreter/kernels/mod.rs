@@ -28,7 +28,7 @@ use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 use crate::error::shown;
 use crate::onnx::node::{attribute_type, refusal};
-use crate::onnx::operators::attributes::{Version, parsed, version};
+use crate::onnx::operators::attributes::{Version, all, parsed, version};
 use crate::tensor::conversion::Conversion;
 
 /// What computes a node's outputs by place, given its inputs by place.
@@ -80,6 +80,20 @@ pub(super) fn operators() -> impl Iterator<Item = (&'static str, &'static str)> 
     KERNELS.iter().map(|(domain, operator, _)| (*domain, *operator))
 }
 
+/// The version of a node's operator: by the model's import in ONNX's own domain, else the newest
+/// that has all of the node's attributes, as `LabelEncoder` has others in version 1.
+fn of_attributes(node: &Node) -> Option<&'static Version> {
+    let domain = one_domain(&node.domain);
+    let newest = version(domain, &node.op_type, node.opset);
+    if domain.is_empty() {
+        return newest;
+    }
+    let has_all = |version: &&Version| {
+        node.attributes.iter().all(|given| version.attribute(&given.name).is_some())
+    };
+    all(domain, &node.op_type).iter().rfind(has_all).or(newest)
+}
+
 /// A node, and its operator in the node's version.
 pub(super) struct KernelSite<'a> {
     node: &'a Node,
@@ -90,7 +104,7 @@ impl KernelSite<'_> {
     /// A node, whose attributes are those that its operator has.
     /// Fails when it has another one, or one of another type, or lacks one.
     pub(super) fn of(node: &Node) -> TractResult<KernelSite<'_>> {
-        let version = version(one_domain(&node.domain), &node.op_type, node.opset);
+        let version = of_attributes(node);
         let site = KernelSite { node, version };
         for given in &node.attributes {
             let known = site.version.and_then(|version| version.attribute(&given.name));

@@ -158,8 +158,11 @@ fn keys(site: &KernelSite, tensor: &Tensor) -> TractResult<Vec<Key>> {
 /// `LabelEncoder`: each key's value, or the default.
 pub(super) fn labels(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs {
     let x = site.input(inputs, 0)?;
-    let (Some(from), Some(to)) = (attribute_list(site, "keys")?, attribute_list(site, "values")?)
-    else {
+    let pairs = match classes(site, x.ty)? {
+        Some((from, to)) => (Some(from), Some(to)),
+        None => (attribute_list(site, "keys")?, attribute_list(site, "values")?),
+    };
+    let (Some(from), Some(to)) = pairs else {
         return site.refuse("lacks attributes for its keys or its values");
     };
     if from.ty != x.ty || from.tensor.len() != to.tensor.len() {
@@ -191,6 +194,18 @@ pub(super) fn labels(site: &KernelSite, inputs: &KernelInputs) -> KernelOutputs 
     };
     y.set_shape(x.tensor.shape())?;
     Ok(vec![TypedTensor::new(to.ty, y)?])
+}
+
+/// What a `LabelEncoder` of version 1 maps to what: texts to their places in a list, or places to
+/// texts, as its input has it.
+fn classes(site: &KernelSite, ty: ElementType) -> TractResult<Option<(TypedTensor, TypedTensor)>> {
+    let Some(classes) = site.attribute("classes_strings") else { return Ok(None) };
+    let places: Vec<i64> = (0..).take(classes.strings.len()).collect();
+    let text = |text: &Vec<u8>| String::from_utf8_lossy(text).into_owned();
+    let texts: Vec<String> = classes.strings.iter().map(text).collect();
+    let (texts, places) = (tensor1(&texts), tensor1(&places));
+    let (from, to) = if ty == ElementType::String { (texts, places) } else { (places, texts) };
+    Ok(Some((TypedTensor::native(from)?, TypedTensor::native(to)?)))
 }
 
 /// The keys or the values that a node's attributes hold, in whichever form.
