@@ -315,6 +315,21 @@ fn labels_by_their_places() {
 }
 
 #[test]
+fn truths_are_put_together() {
+    let data = || tensor1(&[false, true, true]);
+    let updates = || tensor1(&[true, false, true]);
+    for (reduction, expected) in [("add", [true, true, true]), ("mul", [false, false, true])] {
+        let with = vec![string("reduction", reduction)];
+        let elements = case("ScatterElements", 18, with.clone()).of(Bool, data());
+        let elements = elements.of(Int64, tensor1(&[0i64, 1, 2])).of(Bool, updates());
+        elements.makes(&[Bool]).is(&[tensor1(&expected)]);
+        let rows = Tensor::from_shape(&[3, 1], &[0i64, 1, 2]).expect("indices");
+        let nd = case("ScatterND", 18, with).of(Bool, data()).of(Int64, rows);
+        nd.of(Bool, updates()).makes(&[Bool]).is(&[tensor1(&expected)]);
+    }
+}
+
+#[test]
 fn lists_of_axes_of_a_resize() {
     let scales = tensor1(&[1f32, 2.]);
     let with = vec![ints("axes", &[]), string("mode", "nearest")];

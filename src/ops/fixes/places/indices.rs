@@ -40,6 +40,9 @@ pub(crate) fn scatter_nd(site: &HookSite, model: &mut TypedModel, inputs: &[Outl
     let cast = wire_cast(&site.name, model, &[*data, *updates], ty)?;
     let [data, updates] = *cast else { bail!("two casts make two values") };
     let op = ScatterNd::new(reduction);
+    if ty.is::<bool>() && reduction != ScatterReduction::None {
+        return truths(site, model, op, reduction, [data, indices, updates]).map(Some);
+    }
     if takes_nan(model, data, reduction)? {
         return keep_nan(site, model, op, [data, indices, updates]).map(Some);
     }
@@ -57,6 +60,13 @@ pub(crate) fn scatter_elements(
     let reduction = ScatterReduction::parse(reduction.unwrap_or("none"))?;
     let rank = model.outlet_fact(data)?.rank();
     let checked = checked(site, model, data, indices)?;
+    let is_bool = model.outlet_fact(data)?.datum_type.is::<bool>();
+    if is_bool && reduction != ScatterReduction::None {
+        let axis = from_front(site.int("axis", 0)?, rank).context("an axis that there is")?;
+        let op = ScatterElements::new(axis, reduction);
+        let values = [data, checked.unwrap_or(indices), updates];
+        return truths(site, model, op, reduction, values).map(Some);
+    }
     if !takes_nan(model, data, reduction)? {
         let wired = |indices| site.wire_stock(model, &[data, indices, updates]);
         return checked.map(wired).transpose();
@@ -71,6 +81,26 @@ pub(crate) fn scatter_elements(
 fn takes_nan(model: &TypedModel, data: OutletId, reduction: ScatterReduction) -> TractResult<bool> {
     let compares = matches!(reduction, ScatterReduction::Max | ScatterReduction::Min);
     Ok(compares && model.outlet_fact(data)?.datum_type.is_float())
+}
+
+/// Scatters truths as 0 and 1, of which the largest is the sum and the smallest the product, as
+/// ONNX Runtime has them; tract computes them of numbers only.
+fn truths<T: TypedOp + Clone + Reduces>(
+    site: &HookSite,
+    model: &mut TypedModel,
+    op: T,
+    reduction: ScatterReduction,
+    [data, indices, updates]: [OutletId; 3],
+) -> Wired {
+    let op = op.with(match reduction {
+        ScatterReduction::Add => ScatterReduction::Max,
+        ScatterReduction::Mul => ScatterReduction::Min,
+        other => other,
+    });
+    let numbers = wire_cast(&site.part("numbers"), model, &[data, updates], DatumType::U8)?;
+    let [data, updates] = *numbers else { bail!("two casts make two values") };
+    let made = model.wire_node(site.part("scattered"), op, &[data, indices, updates])?;
+    model.wire_node(&site.name, cast(DatumType::Bool), &made)
 }
 
 /// Scatters beside the elements which of them are NaN, as the largest of 0 and 1.
