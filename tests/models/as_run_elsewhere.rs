@@ -329,6 +329,13 @@ fn truths_are_put_together() {
     }
 }
 
+/// An attribute that is computed with other values is told with its node once.
+#[test]
+fn a_refused_value_names_its_node_once() {
+    let normal = case("ai.onnx.ml.LinearRegressor", 21, vec![string("post_transform", "PROBIT")]);
+    normal.of(Float, six()).is_refused(&["post_transform"]);
+}
+
 #[test]
 fn lists_of_axes_of_a_resize() {
     let scales = tensor1(&[1f32, 2.]);

@@ -25,7 +25,7 @@ use super::counted::Counted;
 use super::value::TypedTensor;
 use crate::audit::Audit;
 use crate::cast::element_type::ElementType;
-use crate::error::{Cause, Error, with_opset};
+use crate::error::{Cause, Error, shown, with_opset};
 use crate::onnx::node::{is_default_domain, out_of_memory, refusal};
 use crate::ops::cast::op::OnnxCast;
 use crate::ops::quantize::op::OnnxQuantizer;
@@ -426,7 +426,11 @@ fn at_node(node: &Node, error: &TractError) -> Error {
         Some(Cause::Node { problem, .. }) => with_opset(problem, node.opset, false),
         Some(Cause::Panic { message }) => message.clone(),
         Some(Cause::Memory { .. }) => return out_of_memory(node),
-        Some(Cause::Tract { problem, .. }) => {
+        Some(Cause::Tract { node: named, op, problem }) => {
+            // Without an operator it names the node itself.
+            let own = named.as_deref().filter(|_| op.is_none());
+            let own = own.map(|named| format!("node `{}`: ", shown(named)));
+            let problem = own.and_then(|own| problem.strip_prefix(&own)).unwrap_or(problem);
             let told = with_opset(problem, node.opset, is_default_domain(&node.domain));
             return refusal(node, told).of_sound_model();
         }
