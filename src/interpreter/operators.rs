@@ -40,6 +40,7 @@ pub(super) const OPERATORS: &[OperatorEntry] = &[
         &[
             "body",
             "num_scan_inputs",
+            "directions",
             "scan_input_axes",
             "scan_input_directions",
             "scan_output_axes",

@@ -24,6 +24,12 @@ pub(super) fn scan(run: &mut ModelRun, id: NodeId, inputs: NodeInputs) -> NodeOu
             .refuse(id, format!("has a batch axis in opset {}, which is not there", node.opset));
     }
     let body = run.body_at(id, "body")?;
+    // Version 8 alone has it.
+    if attribute(node, "directions").is_some() {
+        let opset = node.opset;
+        let problem = format!("has the attribute `directions`, which opset {opset} does not have");
+        return run.refuse(id, problem);
+    }
     let scanned = usize::try_from(int(node, "num_scan_inputs").unwrap_or(0)).unwrap_or(0);
     let Some(states) = inputs.len().checked_sub(scanned) else {
         return run.refuse(id, "attribute `num_scan_inputs` is more than there are inputs");

@@ -345,3 +345,24 @@ fn lists_of_axes_of_a_resize() {
     let rows = [1., 1., 2., 2., 3., 3., 4., 4., 5., 5., 6., 6.];
     given.is(&[floats(&[2, 6], &rows)]);
 }
+
+/// Version 8 has a batch axis and `directions`, neither of which is computed; the others have not.
+#[test]
+fn directions_of_a_scan() {
+    let body = || {
+        let nodes = [node("Add", &["s", "x"], &["t"], vec![])];
+        graph(&[untyped("s"), untyped("x")], &nodes, &[unshaped("t", Float)])
+    };
+    for (opset, words) in [(8, "batch axis"), (9, "`directions`, which opset 9")] {
+        let list = vec![graph_attribute("body", body()), ints("directions", &[1])];
+        let list = [list, vec![int("num_scan_inputs", 1)]].concat();
+        let nodes = [node("Scan", &["", "a", "b"][usize::from(opset > 8)..], &["y"], list)];
+        let inputs = ["a", "b"].map(|name| shaped(name, Float, vec![dim(1), dim(2)]));
+        let model = model(opset, graph(&inputs, &nodes, &[unshaped("y", Float)]));
+        let given = || OnnxTensor::new(Float, floats(&[1, 2], &[1., 2.])).expect("a tensor");
+        let nodes = Interpreter::of_proto(onnx(), model, None);
+        let error = nodes.and_then(|nodes| nodes.run(vec![given(), given()]));
+        let error = error.expect_err("no Scan").to_string();
+        assert!(error.contains(words) && error.contains("Scan_y"), "{error}");
+    }
+}
