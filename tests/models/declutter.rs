@@ -2,7 +2,7 @@
 //! is cast where less is used; and the values stay.
 
 use crate::common::cases::root;
-use crate::common::proto::{Sketch, int, tensor};
+use crate::common::proto::{Sketch, int, int64, tensor};
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::ops::konst::Const;
 use tract_onnx_cast::interop::OnnxCast;
@@ -148,19 +148,21 @@ fn zeros_are_added_where_they_change_something() {
 #[test]
 fn products_of_one_value_by_two_names() {
     let sketch = Sketch::new()
-        .input("x", ElementType::Float, &[2])
+        .input("x", ElementType::Float, &[1, 2])
         .input("w", ElementType::Float, &[1])
-        .output("y", ElementType::Float, &[2])
-        .node("Neg", &["w"], &["cosine"], vec![])
-        .node("Neg", &["w"], &["sine"], vec![])
-        .node("Split", &["x"], &["real", "imaginary"], vec![int("axis", 0), int("num_outputs", 2)])
+        .output("y", ElementType::Float, &[1, 2])
+        .initializer(int64("one", &[0]))
+        .initializer(int64("other", &[0]))
+        .node("Unsqueeze", &["w", "one"], &["cosine"], vec![])
+        .node("Unsqueeze", &["w", "other"], &["sine"], vec![])
+        .node("Split", &["x"], &["real", "imaginary"], vec![int("axis", 1), int("num_outputs", 2)])
         .node("Mul", &["real", "cosine"], &["a"], vec![])
         .node("Mul", &["imaginary", "sine"], &["b"], vec![])
         .node("Mul", &["real", "sine"], &["c"], vec![])
         .node("Mul", &["imaginary", "cosine"], &["d"], vec![])
         .node("Sub", &["a", "b"], &["p"], vec![])
         .node("Add", &["c", "d"], &["q"], vec![])
-        .node("Concat", &["p", "q"], &["y"], vec![int("axis", 0)]);
-    let made = sketch.run(vec![tensor1(&[3f32, 5.]), tensor1(&[-2f32])]).expect("a plan");
-    assert_eq!(made, [tensor1(&[-4f32, 16.])]);
+        .node("Concat", &["p", "q"], &["y"], vec![int("axis", 1)]);
+    let made = sketch.run(vec![tensor2(&[[3f32, 5.]]), tensor1(&[-2f32])]).expect("a plan");
+    assert_eq!(made, [tensor2(&[[4f32, -16.]])]);
 }

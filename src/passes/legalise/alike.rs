@@ -8,11 +8,15 @@ use std::collections::{HashMap, HashSet};
 
 use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, ValueId};
 use prost::Message;
+use tract_onnx::pb::{AttributeProto, TensorProto};
 use tract_onnx::prelude::TractResult;
 
 use crate::onnx::cast_spec::Operator;
 use crate::onnx::lowered::OperatorForm;
 use crate::passes::context::PassContext;
+
+/// What takes more bytes is not looked at: weights are no part of what this is about.
+const MOST: usize = 1 << 12;
 
 /// What a node makes, told by its operator, attributes and inputs, of which those that are alike
 /// are one.
@@ -28,7 +32,7 @@ pub(in crate::passes) fn merge(graph: &mut Graph, context: &mut PassContext) -> 
 
 fn merge_in(graph: &mut Graph, context: &PassContext, body: BodyId) {
     let mut first: HashMap<Made, ValueId> = HashMap::new();
-    let mut alike: HashMap<ValueId, ValueId> = HashMap::new();
+    let mut alike = constants(graph, body);
     for id in graph.nodes_of(body) {
         let node = graph.node(id);
         let (Some(made), [Some(output)]) = (made(context, id, node, &alike), node.outputs()) else {
@@ -45,6 +49,29 @@ fn merge_in(graph: &mut Graph, context: &PassContext, body: BodyId) {
             graph.remove(id);
         }
     }
+}
+
+/// The constants of a body that have the same elements as one before them, which is told.
+fn constants(graph: &Graph, body: BodyId) -> HashMap<ValueId, ValueId> {
+    let mut first: HashMap<Vec<u8>, ValueId> = HashMap::new();
+    let mut alike = HashMap::new();
+    for value in graph.body(body).constants() {
+        let held = graph.constant(*value).filter(|held| held.encoded_len() <= MOST);
+        let Some(held) = held else { continue };
+        let held = TensorProto { name: String::new(), ..(**held).clone() }.encode_to_vec();
+        let before = *first.entry(held).or_insert(*value);
+        if before != *value {
+            alike.insert(*value, before);
+        }
+    }
+    alike
+}
+
+/// An attribute whose tensor has no name.
+fn unnamed(attribute: &AttributeProto) -> Vec<u8> {
+    let mut attribute = attribute.clone();
+    attribute.t.iter_mut().for_each(|tensor| tensor.name.clear());
+    attribute.encode_to_vec()
 }
 
 /// `None` for what may make another value each time, and for what is counted by node.
@@ -64,7 +91,10 @@ fn made(
         return None;
     }
     let one = |value: &Option<ValueId>| value.map(|value| *alike.get(&value).unwrap_or(&value));
-    let mut attributes: Vec<_> = node.attributes.iter().map(Message::encode_to_vec).collect();
+    if node.attributes.iter().map(Message::encoded_len).sum::<usize>() > MOST {
+        return None;
+    }
+    let mut attributes: Vec<_> = node.attributes.iter().map(unnamed).collect();
     attributes.sort();
     let inputs = node.inputs().iter().map(one).collect();
     Some((node.op_type.clone(), node.domain.to_string(), node.opset, attributes, inputs))
