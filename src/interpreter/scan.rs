@@ -1,6 +1,6 @@
 //! `Scan`: a body that runs once for each place along an axis.
 
-use onnx_cast_graph::{NodeId, attribute, int};
+use onnx_cast_graph::{Node, NodeId, attribute, int};
 use tract_onnx::prelude::*;
 
 use super::control::{declared_of, stack, stack_of};
@@ -15,21 +15,25 @@ struct ScanLane {
     is_reversed: bool,
 }
 
+/// What is wrong with a node of version 8, which has a batch axis and `directions`, or with another
+/// that has that.
+fn of_version_8(node: &Node) -> Option<String> {
+    let opset = node.opset;
+    if opset < 9 {
+        return Some(format!("has a batch axis in opset {opset}, which is not computed"));
+    }
+    let has_it = attribute(node, "directions").is_some();
+    has_it.then(|| format!("has the attribute `directions`, which opset {opset} does not have"))
+}
+
 /// The states of the body come first, then what is scanned; states are handed on, other outputs
 /// stacked.
 pub(super) fn scan(run: &mut ModelRun, id: NodeId, inputs: NodeInputs) -> NodeOutputs {
     let node = run.model.graph.node(id);
-    if node.opset < 9 {
-        return run
-            .refuse(id, format!("has a batch axis in opset {}, which is not there", node.opset));
-    }
-    let body = run.body_at(id, "body")?;
-    // Version 8 alone has it.
-    if attribute(node, "directions").is_some() {
-        let opset = node.opset;
-        let problem = format!("has the attribute `directions`, which opset {opset} does not have");
+    if let Some(problem) = of_version_8(node) {
         return run.refuse(id, problem);
     }
+    let body = run.body_at(id, "body")?;
     let scanned = usize::try_from(int(node, "num_scan_inputs").unwrap_or(0)).unwrap_or(0);
     let Some(states) = inputs.len().checked_sub(scanned) else {
         return run.refuse(id, "attribute `num_scan_inputs` is more than there are inputs");

@@ -1,5 +1,5 @@
-//! `LinearAttention`: one step after the other, in DOUBLE. ONNX Runtime's own may have more heads of
-//! keys than of queries: then a query is that of several keys, each of which makes an output.
+//! `LinearAttention`: one step after the other, in DOUBLE. ONNX Runtime's own may have more heads
+//! of keys than of queries: then a query is that of several keys, each of which makes an output.
 
 use tract_onnx::prelude::tract_ndarray::{Array, Ix3, Ix4, indices};
 use tract_onnx::prelude::*;

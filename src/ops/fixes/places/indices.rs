@@ -97,7 +97,7 @@ fn truths<T: TypedOp + Clone + Reduces>(
         ScatterReduction::Mul => ScatterReduction::Min,
         other => other,
     });
-    let numbers = wire_cast(&site.part("numbers"), model, &[data, updates], DatumType::U8)?;
+    let numbers = wire_cast(site.part("numbers"), model, &[data, updates], DatumType::U8)?;
     let [data, updates] = *numbers else { bail!("two casts make two values") };
     let made = model.wire_node(site.part("scattered"), op, &[data, indices, updates])?;
     model.wire_node(&site.name, cast(DatumType::Bool), &made)
