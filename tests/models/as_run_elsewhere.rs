@@ -4,7 +4,7 @@
 use tract_onnx::pb::{AttributeProto, ModelProto};
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::internal::Approximation;
-use tract_onnx_cast::ElementType::{Bool, Float, Int64, String as Text};
+use tract_onnx_cast::ElementType::{Bool, Float, Int64, String as Text, Uint8};
 use tract_onnx_cast::interpreter::Interpreter;
 use tract_onnx_cast::untrusted::without_panic;
 use tract_onnx_cast::{ElementType, OnnxTensor, onnx, tensor_proto};
@@ -365,4 +365,15 @@ fn directions_of_a_scan() {
         let error = error.expect_err("no Scan").to_string();
         assert!(error.contains(words) && error.contains("Scan_y"), "{error}");
     }
+}
+
+/// 2.5 / 3 − 0.5 is a third less what a FLOAT rounds, of which 88.999995 is made, and 89 by sums of
+/// FLOATs.
+#[test]
+fn whole_numbers_stay_whole_where_they_are_resized() {
+    let given = case("Resize", 19, vec![string("mode", "linear")]);
+    let given = given.of(Uint8, tensor1(&[11u8, 245]).into_shape(&[1, 2]).expect("a row"));
+    let given = given.constant(Float, tensor1::<f32>(&[])).constant(Float, tensor1(&[1f32, 3.]));
+    let row = tensor1(&[11u8, 11, 89, 167, 245, 245]).into_shape(&[1, 6]).expect("a row");
+    given.makes(&[Uint8]).is(&[row]);
 }

@@ -193,12 +193,20 @@ impl Resize {
     }
 
     /// Numbers as integers of a type. ONNX Runtime cuts off what `linear` makes; what it has not is
-    /// rounded as in onnx's evaluator.
+    /// rounded as in onnx's evaluator. What is not quite a whole number only for the coordinates'
+    /// rounding is that, as a sum of FLOATs is.
     fn whole(&self, numbers: &Tensor, ty: DatumType) -> TractResult<Tensor> {
         let is_cut = self.rule.mode == Mode::Linear && !self.rule.antialias;
         let view = numbers.try_as_plain_ram()?;
         let numbers = view.as_slice::<f64>()?.iter();
-        let numbers = numbers.map(|x| if is_cut { x.trunc() } else { x.round_ties_even() });
+        let cut = |x: f64| {
+            const AT_MOST: f64 = 1e-3;
+            let whole = x.round();
+            let is_whole =
+                (x - whole).abs() <= (whole.abs() * f64::from(f32::EPSILON / 2.0)).min(AT_MOST);
+            if is_whole { whole } else { x.trunc() }
+        };
+        let numbers = numbers.map(|x| if is_cut { cut(*x) } else { x.round_ties_even() });
         macro_rules! cast {
             ($($name:ident $ty:ty),*) => {
                 match ty {
