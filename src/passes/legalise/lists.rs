@@ -1,7 +1,8 @@
-//! Lists of numbers as ONNX Runtime reads them: one of no numbers stands for the attribute left
-//! out, and an axis that a reduction has twice is reduced once. tract takes `axes` of none for no
-//! axis and looks for the first of other lists, and it counts axes to tell the rank of what it
-//! makes. Beside them the mask of `Dropout`, whose type is another one in old versions.
+//! Lists of numbers: one of no numbers stands for the attribute left out, and an axis that a
+//! reduction has twice is reduced once, both as in ONNX Runtime, which refuses a window's empty
+//! lists. tract takes `axes` of none for no axis and looks for the first of other lists, and it
+//! counts axes to tell the rank of what it makes. Beside them the mask of `Dropout`, whose type is
+//! another one in old versions.
 
 use onnx_cast_graph::{Graph, NewNode, Node, NodeId, NodeView, Place, attribute};
 use tract_onnx::pb::attribute_proto::AttributeType;
